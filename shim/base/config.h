@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SP_CONFIG_H
+#define SP_CONFIG_H
+
+/*
+ * Config -- what was asked for from outside?
+ *
+ * The environment is read once, by sp_config_load(), and is constant
+ * afterwards: later setenv() calls of the application change nothing here. A
+ * process that runs with raised privileges gets the defaults.
+ *
+ * A value that cannot be read is named in a warning and the default stays; a
+ * variable that begins with STREAMPOOL_ and is no option is named together with
+ * the nearest option. Before the load every field is zero.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+/* The order of the words in options.def. */
+enum sp_mode { SP_MODE_POOL, SP_MODE_OBSERVE, SP_MODE_OFF };
+enum sp_free_mode { SP_FREE_MODE_POOL, SP_FREE_MODE_SYNC };
+enum sp_backing { SP_BACKING_AUTO, SP_BACKING_VMM, SP_BACKING_NATIVE };
+enum sp_format { SP_FORMAT_AUTO, SP_FORMAT_TEXT, SP_FORMAT_JSON };
+
+/* A size, or a share of something that is known later. */
+struct sp_amount {
+        uint64_t bytes;
+        unsigned int share; /* thousandths of a percent, at most 100000; 0 if @bytes counts */
+};
+
+#define SP_FIELD_FLAG(field)   bool field;
+#define SP_FIELD_COUNT(field)  unsigned int field;
+#define SP_FIELD_BYTES(field)  uint64_t field;
+#define SP_FIELD_AMOUNT(field) struct sp_amount field;
+#define SP_FIELD_CHOICE(field) enum sp_##field field;
+#define SP_FIELD_WORD(field)   const char *field;
+
+/* Written once by sp_config_load(), before other threads may ask. */
+struct sp_config {
+#define SP_OPTION(kind, field, name, preset, values, help) SP_FIELD_##kind(field)
+#include "base/options.def"
+#undef SP_OPTION
+        const char *rank; /* of this process among its launcher's; "0" if there is none */
+};
+
+struct sp_option {
+        const char *name;
+        const char *preset;
+        const char *values;
+        const char *help;
+};
+
+/* config */
+
+/** sp_config_load() - read the environment and log the warnings; the first call counts. */
+void sp_config_load(void);
+const struct sp_config *sp_config(void);
+
+/** sp_config_help() - the table of options on stderr. */
+void sp_config_help(void);
+
+/** sp_config_selects() - does `only` allow this executable? Its folder is ignored. */
+bool sp_config_selects(const struct sp_config *config, const char *executable);
+
+/** sp_amount_bytes() - an amount in bytes, given what a percentage refers to. */
+uint64_t sp_amount_bytes(struct sp_amount amount, uint64_t total);
+
+/* what the load is made of */
+
+/** sp_config_read() - fill @config from @environment, an array as `environ`; one call of @warn
+ * for each complaint. Words are copied; a word that cannot be copied keeps its default. */
+void sp_config_read(struct sp_config *config, char *const *environment,
+                    void (*warn)(const char *message));
+
+/** sp_config_options() - all rows of options.def in order. */
+const struct sp_option *sp_config_options(size_t *count);
+
+/** sp_config_nearest() - the option whose name takes the fewest edits to reach from @name, or
+ * NULL if all are far. Two neighbouring letters swapped are one edit. */
+const char *sp_config_nearest(const char *name);
+
+/** sp_config_table() - the table of options, for people. */
+void sp_config_table(struct sp_text *text);
+
+/* Parsers: true if @text is such a value; the return argument is written on success only. */
+bool sp_parse_flag(const char *text, const char *values, bool *flag);
+bool sp_parse_count(const char *text, const char *values, unsigned int *count);
+bool sp_parse_bytes(const char *text, const char *values, uint64_t *bytes);
+bool sp_parse_amount(const char *text, const char *values, struct sp_amount *amount);
+bool sp_parse_choice(const char *text, const char *values, unsigned int *choice);
+bool sp_parse_word(const char *text, const char *values, const char **word);
+
+#endif
