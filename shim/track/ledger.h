@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SP_LEDGER_H
+#define SP_LEDGER_H
+
+/*
+ * Ledger -- what does the program hold, and what did it give back wrongly?
+ *
+ * The one record of every allocation of every kind, served by us or by the
+ * driver. Callers keep this order around a free (E2):
+ *
+ *   sp_ledger_take()      before the driver hears of it: the address may be
+ *                         given out again before the driver's call returns
+ *   sp_ledger_freed()     it succeeded, or
+ *   sp_ledger_put_back()  it failed, and
+ *   sp_ledger_bad_free()  if it failed for what was passed: what was wrong?
+ *
+ * Nothing here calls the driver and nothing here can fail for the caller: when
+ * the host's memory runs out, an entry is not written and is counted as such.
+ * All functions may be called from any thread, with no lock held above
+ * SP_RANK_LEDGER.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sp_kind {
+        SP_KIND_DEVICE,     /* cuMemAlloc */
+        SP_KIND_ASYNC,      /* cuMemAllocAsync, cuMemAllocFromPoolAsync */
+        SP_KIND_PITCH,      /* cuMemAllocPitch */
+        SP_KIND_MANAGED,    /* cuMemAllocManaged */
+        SP_KIND_ARRAY,      /* cuArrayCreate, cuArray3DCreate */
+        SP_KIND_MIPMAP,     /* cuMipmappedArrayCreate */
+        SP_KIND_VMM,        /* cuMemCreate: the physical memory */
+        SP_KIND_PINNED,     /* cuMemAllocHost, cuMemHostAlloc */
+        SP_KIND_REGISTERED, /* cuMemHostRegister: memory of the program's own */
+        SP_KIND_IMPORTED,   /* a pointer to memory of somebody else */
+        SP_KIND_SHARED,     /* cuMemImportFromShareableHandle: a handle to such memory */
+        SP_KIND_MAPPED,     /* cuMemMap: an address range, no memory of its own */
+        SP_KIND_COUNT,
+};
+
+/* An address means something in one space only; the space follows from the kind. Unified
+ * addressing makes equal numbers in the first two the same memory; elsewhere they have nothing to
+ * do with each other. */
+enum sp_space {
+        SP_SPACE_DEVICE,
+        SP_SPACE_HOST,
+        SP_SPACE_ARRAY,
+        SP_SPACE_MIPMAP,
+        SP_SPACE_HANDLE, /* cuMemCreate's */
+        SP_SPACE_MAPPED, /* start of a mapping */
+        SP_SPACE_ORPHAN, /* physical memory without a handle, by sequence: it is mapped still */
+        SP_SPACE_COUNT,
+};
+
+struct sp_ledger_entry {
+        uint64_t address;
+        size_t bytes;    /* as asked for */
+        size_t reserved; /* as taken, 0 if not known */
+        enum sp_kind kind;
+        bool pooled;      /* served by us */
+        int device;       /* -1 if not known */
+        uint64_t context; /* sp_context.id; 0 if not known */
+        uint64_t stream;
+        const void *site;  /* return address into the program */
+        uint64_t sequence; /* of the allocation in this process, from 1 */
+        uint64_t shadow;   /* the caller's own */
+};
+
+/* entries */
+
+/**
+ * sp_ledger_add() - an allocation succeeded
+ *
+ * If @entry->site is NULL it is sp_caller, if @entry->sequence is 0 the next
+ * number. An entry that lives at the same address was freed where we did not
+ * see it, and is retired as lost (B10). Memory that is imported again counts
+ * its imports, and lives until it is freed as often.
+ */
+void sp_ledger_add(const struct sp_ledger_entry *entry);
+
+/** sp_ledger_take() - remove a live entry; false if there is none. */
+bool sp_ledger_take(enum sp_space space, uint64_t address, struct sp_ledger_entry *entry);
+void sp_ledger_put_back(const struct sp_ledger_entry *entry);
+
+/** sp_ledger_freed() - what was taken is gone; @function, a literal, is named if it is freed again.
+ */
+void sp_ledger_freed(const struct sp_ledger_entry *entry, const char *function);
+
+/** sp_ledger_find() - a live entry that starts at @address; false if there is none. */
+bool sp_ledger_find(enum sp_space space, uint64_t address, struct sp_ledger_entry *entry);
+
+/** sp_ledger_context_gone() - what dies with a context is released, not leaked (L2, E8). */
+void sp_ledger_context_gone(uint64_t context);
+
+/* physical memory (E14): lives while it has a handle or a mapping */
+
+/** sp_ledger_retain() - cuMemRetainAllocationHandle returned @handle for @address. */
+void sp_ledger_retain(uint64_t handle, uint64_t address);
+void sp_ledger_map(uint64_t address, size_t bytes, uint64_t handle);
+
+/** sp_ledger_unmap() - every mapping within the range has ended. */
+void sp_ledger_unmap(uint64_t address, size_t bytes);
+
+/* misuse */
+
+/* Worst first. */
+enum sp_finding_kind {
+        SP_FINDING_DOUBLE_FREE,
+        SP_FINDING_WRONG_KIND,    /* alive, but not freed by this function */
+        SP_FINDING_INTERIOR,      /* inside a live allocation */
+        SP_FINDING_AFTER_CONTEXT, /* its context was destroyed before */
+        SP_FINDING_FOREIGN,       /* never seen */
+        SP_FINDING_COUNT,
+};
+
+struct sp_finding {
+        enum sp_finding_kind kind;
+        uint64_t address; /* of the first time */
+        int result;       /* what the program was told */
+        const char *function;
+        const void *site;
+        uint64_t times;               /* from the same place, about the same place */
+        bool has_block;               /* the next three mean something */
+        struct sp_ledger_entry block; /* the allocation it is about */
+        const char *freed_by;         /* NULL while it lives */
+        const void *freed_at;
+};
+
+/**
+ * sp_ledger_bad_free() - a free was refused
+ * @result: CUresult as the program sees it
+ *
+ * Records a finding if @result blames what was passed, not the state of the
+ * device. A null pointer is none. Which finding it is, is said from what the
+ * ledger knows: an address that was freed twice but given out again in between
+ * cannot be told from a free of the new allocation.
+ */
+void sp_ledger_bad_free(enum sp_space space, uint64_t address, const char *function, int result);
+
+/* figures: each call returns false if another thread keeps the ledger for longer than a while */
+
+struct sp_kind_totals {
+        uint64_t count, count_high; /* alive */
+        uint64_t bytes, bytes_high; /* alive, as asked for */
+        uint64_t made;              /* ever */
+        uint64_t made_bytes;
+        uint64_t freed;
+        uint64_t released; /* ended with their context */
+        uint64_t lost;     /* freed where we did not see it */
+        uint64_t pooled;   /* of @made: served by us */
+};
+
+#define SP_LEDGER_DEVICES 64 /* those above share the last one's figures */
+
+struct sp_ledger_totals {
+        struct sp_kind_totals kind[SP_KIND_COUNT];
+        struct {
+                uint64_t bytes, bytes_high; /* device memory of all kinds */
+        } device[SP_LEDGER_DEVICES];
+        uint64_t findings[SP_FINDING_COUNT]; /* every time, also when the list is full */
+        uint64_t unwritten;                  /* no host memory for the entry */
+        uint64_t unlisted;                   /* findings that did not fit the list */
+};
+
+bool sp_ledger_totals(struct sp_ledger_totals *totals);
+
+/** sp_ledger_each_live() - @visit must not call the ledger. */
+bool sp_ledger_each_live(void (*visit)(const struct sp_ledger_entry *entry, void *user),
+                         void *user);
+bool sp_ledger_each_finding(void (*visit)(const struct sp_finding *finding, void *user),
+                            void *user);
+
+/** sp_ledger_reset_peaks() - every high becomes the current value. */
+void sp_ledger_reset_peaks(void);
+
+/* words */
+
+const char *sp_kind_name(enum sp_kind kind);            /* "device", "pinned", ... */
+const char *sp_finding_name(enum sp_finding_kind kind); /* "double_free", ... */
+
+/** sp_kind_leaks() - is memory of this kind the program's to give back? */
+bool sp_kind_leaks(enum sp_kind kind);
+
+#endif
