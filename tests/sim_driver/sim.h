@@ -32,7 +32,6 @@
 #pragma GCC visibility push(hidden)
 
 #define SIM_DEVICES_MAX 8
-#define SIM_ORACLE_LEVELS 2
 
 enum sim_magic {
         SIM_FREE_HANDLE = 0, /* a destroyed object; its memory waits to be the next one */
@@ -53,6 +52,7 @@ struct sim_handle {
 
 struct sim_operation;
 struct sim_capture;
+struct sim_orphan;
 struct sim_stream;
 struct sim_event;
 struct sim_pool; /* pool.c */
@@ -81,14 +81,15 @@ struct sim_context {
         enum sim_context_state state;
         unsigned int flags;
         bool primary;
-        struct sim_context *green_parent; /* not null: a green context of that primary */
+        /* Not null: a green context of that primary; then a CUgreenCtx is this address, too. */
+        struct sim_context *green_parent;
         uint64_t peers;                   /* bit n: access to device n was enabled */
         CUresult sticky;                  /* not 0: what every call answers (sim_poison) */
 
         /* Owned by stream.c. */
         struct sim_stream *legacy;
         struct sim_stream *streams;        /* all live ones but the legacy stream */
-        struct sim_stream *destroyed;      /* those with work left */
+        struct sim_orphan *orphans;        /* last operations of destroyed streams */
         struct sim_event *events;
         struct sim_operation *fence;       /* the newest cuCtxWaitEvent, or null */
         unsigned int captures;             /* open ones */
@@ -120,8 +121,8 @@ struct sim_event {
         unsigned int flags;
         struct sim_operation *snapshot; /* what it waits for, referenced; null: never recorded */
         uint64_t stream;                /* id of the stream it was recorded on, 0: context wide */
-        struct sim_capture *capture;    /* recorded inside this capture */
-        int node;                       /* and stands for this node */
+        uint64_t capture;               /* recorded inside the capture of this id; 0: outside */
+        int mark;                       /* and stands for this point of it */
         bool ipc;                       /* exported or opened */
         struct sim_event *next;
 };
@@ -197,14 +198,14 @@ void sim_leave(struct sim_call *call);
         }                                                                                          \
         static CUresult on_##symbol(CUstream stream, SIM_UNPACK params)
 
-/* ---- the lock, threads, fatal errors (engine.c) ---- */
+/* ---- the lock, threads, handles, fatal errors (base.c) ---- */
 
 extern pthread_mutex_t sim_mutex;
 
 uint64_t sim_thread(void);        /* a number of the calling thread, never reused; needs no lock */
-bool sim_in_host_function(void);  /* the calling thread runs one; needs no lock */
-void sim_engine_start(void);      /* by cuInit; reads SIM_TIME */
-void sim_engine_child(void);      /* in a fork child: a new lock, no helper threads */
+bool sim_in_host_function(void);  /* the calling thread runs one; needs no lock (host.c) */
+void sim_engine_start(void);      /* by cuInit; reads SIM_TIME (engine.c) */
+void sim_engine_child(void);      /* in a fork child: a new lock, no helper threads (engine.c) */
 uint64_t sim_unique(void);        /* ids of streams, contexts, buffers; needs no lock */
 
 /* The program did what makes the real driver crash: print, then abort. */
@@ -213,6 +214,8 @@ _Noreturn void sim_abort(const char *format, ...) __attribute__((format(printf, 
 /* Objects of one magic; destroyed ones come back newest first (U20). @bytes is the same always. */
 void *sim_handle_new(enum sim_magic magic, size_t bytes);
 void sim_handle_free(struct sim_handle *handle);
+/* Aborts unless it is a live object of that magic: what the real driver may crash on. */
+void sim_handle_check(const void *handle, enum sim_magic magic);
 
 /* ---- devices and contexts (context.c, init.c) ---- */
 
