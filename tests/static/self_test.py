@@ -43,7 +43,8 @@ CLEAN = {
     "shim/route/on_memory.c": LICENCE + "if (likely(x)) {}\n",
     "shim/track/backing.c": LICENCE + '#include "report/counters.h"\n',
     "shim/driver/driver.c": LICENCE + "#include <cuda.h>\n#include <dlfcn.h>\n",
-    "tests/model/fit.c": LICENCE + "/* getenv(), likely() */\n",
+    "tests/model/fit.c": LICENCE + "if (unlikely(x)) {}\n",
+    "shim/track/stream.c": LICENCE + '/* getenv(),\n * likely() */\nchar *say = "environ";\n',
     "scripts/tool": SCRIPT,
 }
 
@@ -216,7 +217,7 @@ class Readme(unittest.TestCase):
 
 
 class Results(unittest.TestCase):
-    SYNTHESIS = "[\x1b[0;34m====\x1b[0m] Synthesis: Tested: 3 | Passing: 2 | Failing: 1 | Crashing: 0 \n"
+    SYNTHESIS = "[\x1b[0;34m====\x1b[0m] Synthesis: Tested: 3 | Passing: 2 | Failing: 1 | Crashing: 1 \n"
 
     def test_criterion_programs_count_as_many(self):
         self.assertEqual(count_results.count_program("FAIL", self.SYNTHESIS), (2, 1, 0))
