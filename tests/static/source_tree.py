@@ -8,7 +8,7 @@ import os
 
 FOLDERS = ("include", "model", "shim", "tests", "scripts", ".ci")
 TOP = ("meson.build", "meson_options.txt", ".clang-format", ".clang-tidy", ".editorconfig")
-C_ENDINGS = (".c", ".h", ".def")
+C_ENDINGS = (".c", ".h", ".S", ".def")
 CODE_ENDINGS = C_ENDINGS + (".py", ".sh", ".map")
 
 
