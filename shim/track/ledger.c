@@ -18,6 +18,9 @@
 
 #define SLAB_NODES 64
 
+/* Of CUresult (cuda.h). */
+enum { SUCCESS = 0, DEINITIALIZED = 4 };
+
 struct sp_ledger sp_ledger = {.lock = SP_LOCK_INIT(SP_RANK_LEDGER)};
 
 /* words */
@@ -359,6 +362,18 @@ void sp_ledger_freed(const struct sp_ledger_entry *entry, const char *function)
         sp_lock_drop(&sp_ledger.lock);
 }
 
+void sp_ledger_free_ended(const struct sp_ledger_entry *entry, enum sp_space space,
+                          uint64_t address, const char *function, int result)
+{
+        if (entry && (result == SUCCESS || result == DEINITIALIZED)) {
+                sp_ledger_freed(entry, function);
+                return;
+        }
+        if (entry)
+                sp_ledger_put_back(entry);
+        sp_ledger_bad_free(space, address, function, result);
+}
+
 bool sp_ledger_find(enum sp_space space, uint64_t address, struct sp_ledger_entry *entry)
 {
         struct sp_ledger_node *node;
@@ -375,6 +390,8 @@ bool sp_ledger_find(enum sp_space space, uint64_t address, struct sp_ledger_entr
 
 void sp_ledger_context_gone(uint64_t context)
 {
+        if (sp_life_state() == SP_LIFE_LEAVING)
+                return;
         sp_lock_take(&sp_ledger.lock);
         /* Retiring may drop the oldest of the history, never the node itself. */
         for (struct sp_ledger_node *node = sp_ledger.nodes; node; node = node->hh.next) {

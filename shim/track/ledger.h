@@ -14,6 +14,8 @@
  *   sp_ledger_put_back()  it failed, and
  *   sp_ledger_bad_free()  if it failed for what was passed: what was wrong?
  *
+ * The last three are sp_ledger_free_ended() for most callers.
+ *
  * Nothing here calls the driver and nothing here can fail for the caller: when
  * the host's memory runs out, an entry is not written and is counted as such.
  * All functions may be called from any thread, with no lock held above
@@ -88,10 +90,22 @@ void sp_ledger_put_back(const struct sp_ledger_entry *entry);
  */
 void sp_ledger_freed(const struct sp_ledger_entry *entry, const char *function);
 
+/**
+ * sp_ledger_free_ended() - the rest of a free, by what it returned
+ * @entry:  what was taken, or NULL if nothing was
+ * @result: CUresult as the program sees it
+ *
+ * A free that comes when the driver has shut down (CUDA_ERROR_DEINITIALIZED) counts as made: the
+ * program did give the memory back.
+ */
+void sp_ledger_free_ended(const struct sp_ledger_entry *entry, enum sp_space space,
+                          uint64_t address, const char *function, int result);
+
 /** sp_ledger_find() - a live entry that starts at @address; false if there is none. */
 bool sp_ledger_find(enum sp_space space, uint64_t address, struct sp_ledger_entry *entry);
 
-/** sp_ledger_context_gone() - what dies with a context is released, not leaked (L2, E8). */
+/** sp_ledger_context_gone() - what dies with a context is released, not leaked (L2, E8). Contexts
+ * that end because the process does release nothing: what is held then has leaked. */
 void sp_ledger_context_gone(uint64_t context);
 
 /* physical memory (E14): lives while it has a handle or a mapping */

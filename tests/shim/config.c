@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Config -- parsers, names and the table of options
+ *
+ * Links base/config.c alone; the log is a function of this file.
+ */
+
+#include "base/config.h"
+
+#include <criterion/criterion.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+static char heard[4096];
+
+static void hear(const char *message)
+{
+        size_t length = strlen(heard);
+
+        snprintf(heard + length, sizeof(heard) - length, "%s\n", message);
+}
+
+static struct sp_config config;
+static struct sp_config before[16]; /* a leak checker follows these */
+static unsigned int reads;
+
+static void read_from(const char *first, const char *second)
+{
+        char *environment[] = {(char *)first, (char *)second, NULL};
+
+        before[reads++] = config;
+        heard[0] = '\0';
+        sp_config_read(&config, environment, hear);
+}
+
+Test(config, defaults_are_those_of_the_table_and_need_no_warning)
+{
+        read_from(NULL, NULL);
+        cr_expect_eq(config.mode, SP_MODE_POOL);
+        cr_expect_eq(config.free_mode, SP_FREE_MODE_POOL);
+        cr_expect_eq(config.backing, SP_BACKING_AUTO);
+        cr_expect_eq(config.format, SP_FORMAT_AUTO);
+        cr_expect_str_eq(config.report, "-");
+        cr_expect_str_eq(config.only, "");
+        cr_expect_eq(config.exitcode, 0);
+        cr_expect_eq(config.log, 1);
+        cr_expect_eq(config.keep.bytes, 256ULL << 20);
+        cr_expect_eq(config.keep.share, 0);
+        cr_expect_eq(config.batch, 64);
+        cr_expect_eq(config.batch_bytes, 32ULL << 20);
+        cr_expect_eq(config.pending.bytes, 0);
+        cr_expect_not(config.help || config.disable || config.diag);
+        cr_expect_str_eq(config.rank, "0");
+        cr_expect_str_empty(heard);
+}
+
+Test(config, values_of_every_kind_are_read)
+{
+        read_from("STREAMPOOL_MODE=observe", "STREAMPOOL_KEEP=12.5%");
+        cr_expect_eq(config.mode, SP_MODE_OBSERVE);
+        cr_expect_eq(config.keep.share, 12500);
+        cr_expect_eq(sp_amount_bytes(config.keep, 8ULL << 30), 1ULL << 30);
+
+        read_from("STREAMPOOL_FREE=sync", "STREAMPOOL_BACKING=native");
+        cr_expect_eq(config.free_mode, SP_FREE_MODE_SYNC);
+        cr_expect_eq(config.backing, SP_BACKING_NATIVE);
+
+        read_from("STREAMPOOL_FORMAT=json", "STREAMPOOL_REPORT=/a/%p=x");
+        cr_expect_eq(config.format, SP_FORMAT_JSON);
+        cr_expect_str_eq(config.report, "/a/%p=x");
+
+        read_from("STREAMPOOL_BATCH=7", "STREAMPOOL_DISABLE=yes");
+        cr_expect_eq(config.batch, 7);
+        cr_expect(config.disable);
+        cr_expect_str_empty(heard);
+}
+
+Test(config, a_bad_value_is_named_and_the_default_stays)
+{
+        read_from("STREAMPOOL_KEEP=lots", "STREAMPOOL_MODE=pol");
+        cr_expect_eq(config.keep.bytes, 256ULL << 20);
+        cr_expect_eq(config.mode, SP_MODE_POOL);
+        cr_expect(strstr(heard, "STREAMPOOL_KEEP=lots") && strstr(heard, "256M"), "%s", heard);
+        cr_expect(strstr(heard, "STREAMPOOL_MODE=pol is not one of pool|observe|off"), "%s", heard);
+}
+
+Test(config, an_empty_value_is_an_unset_one)
+{
+        read_from("STREAMPOOL_KEEP=", "STREAMPOOL_REPORT=");
+        cr_expect_eq(config.keep.bytes, 256ULL << 20);
+        cr_expect_str_eq(config.report, "-");
+        cr_expect_str_empty(heard);
+}
+
+Test(config, an_unknown_name_is_named_with_the_nearest)
+{
+        read_from("STREAMPOOL_REPROT=x", "STREAMPOOL_NOTHING_LIKE_IT=1");
+        cr_expect(strstr(heard,
+                         "STREAMPOOL_REPROT is not an option; did you mean STREAMPOOL_REPORT?"),
+                  "%s", heard);
+        cr_expect(strstr(heard, "STREAMPOOL_NOTHING_LIKE_IT is not an option; STREAMPOOL_HELP=1"),
+                  "%s", heard);
+        cr_expect_str_eq(config.report, "-");
+}
+
+Test(config, a_name_that_begins_like_an_option_is_not_that_option)
+{
+        read_from("STREAMPOOL_BATCH_BYTE=5", "STREAMPOOL_BATCH_BYTES=5");
+        cr_expect_eq(config.batch, 64);
+        cr_expect_eq(config.batch_bytes, 5);
+        cr_expect(strstr(heard, "did you mean STREAMPOOL_BATCH_BYTES?"), "%s", heard);
+}
+
+Test(config, other_peoples_variables_are_left_alone)
+{
+        read_from("STREAMPOOLS=1", "XSTREAMPOOL_MODE=off");
+        cr_expect_str_empty(heard);
+        cr_expect_eq(config.mode, SP_MODE_POOL);
+}
+
+/* nearest */
+
+Test(nearest, takes_one_edit_of_each_sort)
+{
+        static const char *const rows[][2] = {
+                {"STREAMPOOL_MODE", "STREAMPOOL_MODE"},
+                {"STREAMPOOL_MOD", "STREAMPOOL_MODE"},
+                {"STREAMPOOL_MODES", "STREAMPOOL_MODE"},
+                {"STREAMPOOL_MADE", "STREAMPOOL_MODE"},
+                {"STREAMPOOL_OMDE", "STREAMPOOL_MODE"},
+                {"STREAMPOOL_LGO", "STREAMPOOL_LOG"},
+                {"STREAMPOOL_EXIT_CODE", "STREAMPOOL_EXITCODE"},
+        };
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                const char *nearest = sp_config_nearest(rows[i][0]);
+
+                cr_expect(nearest && strcmp(nearest, rows[i][1]) == 0, "%s gave %s", rows[i][0],
+                          nearest ? nearest : "nothing");
+        }
+}
+
+Test(nearest, gives_nothing_where_nothing_is_near)
+{
+        char longer[300];
+
+        memset(longer, 'X', sizeof(longer) - 1);
+        longer[sizeof(longer) - 1] = '\0';
+        cr_expect_null(sp_config_nearest("STREAMPOOL_XYZZY"));
+        cr_expect_null(sp_config_nearest("STREAMPOOL_"));
+        cr_expect_null(sp_config_nearest(longer));
+}
+
+/* parsers: written on success only */
+
+Test(parse, flag)
+{
+        bool flag = true;
+
+        cr_expect(sp_parse_flag("off", "", &flag) && !flag);
+        cr_expect(sp_parse_flag("TRUE", "", &flag) && flag);
+        cr_expect(sp_parse_flag("0", "", &flag) && !flag);
+        cr_expect_not(sp_parse_flag("2", "", &flag));
+        cr_expect_not(sp_parse_flag("", "", &flag));
+        cr_expect_not(flag, "written by a parser that failed");
+}
+
+Test(parse, count_within_its_range)
+{
+        unsigned int count = 77;
+
+        cr_expect_not(sp_parse_count("256", "0-255", &count));
+        cr_expect_not(sp_parse_count("0", "1-255", &count));
+        cr_expect_not(sp_parse_count("-1", "0-255", &count));
+        cr_expect_not(sp_parse_count("3x", "0-255", &count));
+        cr_expect_not(sp_parse_count("", "0-255", &count));
+        cr_expect_not(sp_parse_count("18446744073709551617", "0-255", &count));
+        cr_expect_eq(count, 77, "written by a parser that failed");
+        cr_expect(sp_parse_count("255", "0-255", &count));
+        cr_expect_eq(count, 255);
+}
+
+Test(parse, bytes_with_units)
+{
+        static const struct {
+                const char *text;
+                uint64_t bytes;
+        } rows[] = {
+                {"0", 0},           {"4096", 4096},       {"64K", 65536},
+                {"64k", 65536},     {"2M", 2 << 20},      {"2MB", 2 << 20},
+                {"2MiB", 2 << 20},  {"1.5G", 3ULL << 29}, {"0.125K", 128},
+                {"3T", 3ULL << 40}, {"12B", 12},          {"17179869183G", 0xffffffffc0000000ULL},
+        };
+        static const char *const bad[] = {
+                "",      "K",       "1KK", "1.",           ".5G",
+                "-1",    "1.0001K", "0x1", "1 K",          "1Ki",
+                "1GiBs", "5%",      "1e3", "17179869184G", "99999999999999999999"};
+        uint64_t bytes = 0;
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                cr_expect(sp_parse_bytes(rows[i].text, "", &bytes), "%s", rows[i].text);
+                cr_expect_eq(bytes, rows[i].bytes, "%s is not %llu", rows[i].text,
+                             (unsigned long long)bytes);
+        }
+        bytes = 77;
+        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+                cr_expect_not(sp_parse_bytes(bad[i], "", &bytes), "%s", bad[i]);
+                cr_expect_eq(bytes, 77, "%s: written by a parser that failed", bad[i]);
+        }
+}
+
+Test(parse, amount_is_a_size_or_a_share)
+{
+        struct sp_amount amount = {.bytes = 77};
+
+        cr_expect_not(sp_parse_amount("100.1%", "", &amount));
+        cr_expect_not(sp_parse_amount("%", "", &amount));
+        cr_expect_not(sp_parse_amount("5%%", "", &amount));
+        cr_expect_not(sp_parse_amount("much", "", &amount));
+        cr_expect(amount.bytes == 77 && amount.share == 0, "written by a parser that failed");
+        cr_expect(sp_parse_amount("100%", "", &amount));
+        cr_expect_eq(sp_amount_bytes(amount, UINT64_MAX), UINT64_MAX);
+        cr_expect(sp_parse_amount("1G", "", &amount));
+        cr_expect_eq(sp_amount_bytes(amount, 5), 1ULL << 30);
+}
+
+Test(parse, choice_is_one_whole_word)
+{
+        unsigned int choice = 77;
+
+        cr_expect_not(sp_parse_choice("vm", "auto|vmm|native", &choice));
+        cr_expect_not(sp_parse_choice("auto|vmm", "auto|vmm|native", &choice));
+        cr_expect_not(sp_parse_choice("", "auto|vmm|native", &choice));
+        cr_expect_eq(choice, 77, "written by a parser that failed");
+        cr_expect(sp_parse_choice("Native", "auto|vmm|native", &choice));
+        cr_expect_eq(choice, 2);
+}
+
+Test(parse, word_is_a_copy)
+{
+        char text[] = "path";
+        const char *word = NULL;
+
+        cr_expect(sp_parse_word(text, "", &word));
+        text[0] = 'X';
+        cr_expect_str_eq(word, "path");
+        free((void *)word);
+}
+
+/* rank */
+
+Test(rank, comes_from_the_launcher_and_is_a_number)
+{
+        read_from("OMPI_COMM_WORLD_RANK=3", "RANK=5");
+        cr_expect_str_eq(config.rank, "3");
+        read_from("RANK=5", "SLURM_PROCID=6");
+        cr_expect_str_eq(config.rank, "5");
+        read_from("PMI_RANK=../../etc", "SLURM_PROCID=6");
+        cr_expect_str_eq(config.rank, "6");
+        read_from("PMIX_RANK=8", NULL);
+        cr_expect_str_eq(config.rank, "8");
+        read_from("MV2_COMM_WORLD_RANK=9", NULL);
+        cr_expect_str_eq(config.rank, "9");
+}
+
+/* only */
+
+Test(only, selects_by_the_name_without_its_folder)
+{
+        read_from("STREAMPOOL_ONLY=train,python3", NULL);
+        cr_expect(sp_config_selects(&config, "/usr/bin/python3"));
+        cr_expect(sp_config_selects(&config, "train"));
+        cr_expect_not(sp_config_selects(&config, "/train/bash"));
+        cr_expect_not(sp_config_selects(&config, "python"));
+        cr_expect_not(sp_config_selects(&config, ""));
+        read_from(NULL, NULL);
+        cr_expect(sp_config_selects(&config, "bash"));
+}
+
+/* help */
+
+Test(help, names_every_option_with_its_values_and_its_sentence)
+{
+        char bytes[4096];
+        struct sp_text text;
+        size_t count;
+        const struct sp_option *options = sp_config_options(&count);
+
+        sp_text_init(&text, bytes, sizeof(bytes));
+        sp_config_table(&text);
+        cr_expect_not(text.cut);
+        cr_expect_gt(count, 10);
+        for (size_t i = 0; i < count; i++) {
+                const char *line = strstr(bytes, options[i].name);
+
+                cr_assert(line, "%s", options[i].name);
+                cr_expect(strstr(line, options[i].values), "%s", options[i].name);
+                cr_expect(strstr(line, options[i].help), "%s", options[i].name);
+        }
+}
+
+Test(help, the_words_of_a_choice_are_in_the_order_of_its_enum)
+{
+        static const struct {
+                const char *name;
+                unsigned int value;
+                const char *word;
+        } rows[] = {
+                {"STREAMPOOL_MODE", SP_MODE_OBSERVE, "observe"},
+                {"STREAMPOOL_MODE", SP_MODE_OFF, "off"},
+                {"STREAMPOOL_FREE", SP_FREE_MODE_SYNC, "sync"},
+                {"STREAMPOOL_BACKING", SP_BACKING_VMM, "vmm"},
+                {"STREAMPOOL_BACKING", SP_BACKING_NATIVE, "native"},
+                {"STREAMPOOL_FORMAT", SP_FORMAT_TEXT, "text"},
+                {"STREAMPOOL_FORMAT", SP_FORMAT_JSON, "json"},
+        };
+        size_t count;
+        const struct sp_option *options = sp_config_options(&count);
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                for (size_t j = 0; j < count; j++) {
+                        unsigned int value = 99;
+
+                        if (strcmp(options[j].name, rows[i].name) != 0)
+                                continue;
+                        cr_expect(sp_parse_choice(rows[i].word, options[j].values, &value));
+                        cr_expect_eq(value, rows[i].value, "%s=%s", rows[i].name, rows[i].word);
+                }
+        }
+}
+
+/* text */
+
+Test(text, a_size_has_three_digits_and_a_unit)
+{
+        static const struct {
+                unsigned long long bytes;
+                const char *shown;
+        } rows[] = {
+                {0, "0 B"},
+                {999, "999 B"},
+                {1000, "0.98 KiB"},
+                {1024, "1 KiB"},
+                {1536, "1.50 KiB"},
+                {34 << 20, "34 MiB"},
+                {(1023ULL << 20) + 1, "1.00 GiB"},
+                {123456789, "118 MiB"},
+                {18446744073709551615ULL, "16 EiB"},
+        };
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                char bytes[32];
+                struct sp_text text;
+
+                sp_text_init(&text, bytes, sizeof(bytes));
+                sp_text_add_bytes(&text, rows[i].bytes);
+                cr_expect_str_eq(bytes, rows[i].shown);
+        }
+}
+
+Test(text, that_does_not_fit_is_cut_and_says_so)
+{
+        char bytes[8];
+        struct sp_text text;
+
+        sp_text_init(&text, bytes, sizeof(bytes));
+        sp_text_add(&text, "abc%s", "defg");
+        cr_expect_not(text.cut);
+        sp_text_add(&text, "h");
+        cr_expect(text.cut);
+        sp_text_pad(&text, 100);
+        cr_expect_str_eq(bytes, "abcdefg");
+        cr_expect_eq(text.length, 7);
+}
+
+void sp_log(enum sp_log_level level, const char *format, ...)
+{
+        (void)level;
+        (void)format;
+}
