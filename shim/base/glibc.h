@@ -1,47 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SP_BASE_GLIBC_H
-#define SP_BASE_GLIBC_H
+#ifndef SP_GLIBC_H
+#define SP_GLIBC_H
 
 /*
- * glibc -- old names for functions that moved, so that the shim loads anywhere
+ * C library -- which glibc may load this library?
  *
- * A library built on glibc 2.34 or later asks for dlopen@GLIBC_2.34, because
- * libdl and libpthread were merged into libc then; a process with an older glibc
- * would not start with it preloaded. The function is the same one under its first
- * version too, so every file of the shim asks for that: the build includes this
- * before anything else. A name that a file does not use leaves no trace there.
+ * Included in front of every source of the shim. A library that is built on a
+ * new distribution asks for the newest version of each function, and a program
+ * in an older container then does not start at all ("GLIBC_2.34 not found").
+ * glibc 2.34 moved libdl and libpthread into libc under new versions, 2.38 gave
+ * strtol() a new name; the old ones are still there, and are what we ask for.
+ * Nothing newer than 2.28 is allowed; a test reads the finished library.
  *
- * The library that had the name before the merge must then be named as needed;
- * shim/meson.build does. tests/static/check_exports.py finds what is missing here.
- *
- * dlsym() is not in the list: the shim exports it and may not call it.
+ * The old versions live in libdl.so.2 where libc does not have them, so the
+ * library names both. dlsym() is not here: the shim exports it and may not call
+ * it. A name that a file does not use leaves no trace there.
  */
 
-#ifdef __x86_64__
-#define SP_GLIBC_FIRST "GLIBC_2.2.5"
-#define SP_GLIBC_DLADDR1 "GLIBC_2.3.3"
+#if defined(__x86_64__)
+#define SP_GLIBC_FIRST  "GLIBC_2.2.5"
+#define SP_GLIBC_DLINFO "GLIBC_2.3.3"
 #elif defined(__aarch64__)
-#define SP_GLIBC_FIRST "GLIBC_2.17"
-#define SP_GLIBC_DLADDR1 "GLIBC_2.17"
+#define SP_GLIBC_FIRST  "GLIBC_2.17"
+#define SP_GLIBC_DLINFO "GLIBC_2.17"
+#else
+#error "the shim knows x86-64 and aarch64"
 #endif
 
-#ifdef SP_GLIBC_FIRST
-#define SP_GLIBC_OLD(name, was, version) __asm__(".symver " #name "," #was "@" version)
-SP_GLIBC_OLD(dladdr, dladdr, SP_GLIBC_FIRST);
-SP_GLIBC_OLD(dladdr1, dladdr1, SP_GLIBC_DLADDR1);
-SP_GLIBC_OLD(dlclose, dlclose, SP_GLIBC_FIRST);
-SP_GLIBC_OLD(dlerror, dlerror, SP_GLIBC_FIRST);
-SP_GLIBC_OLD(dlinfo, dlinfo, SP_GLIBC_DLADDR1);
-SP_GLIBC_OLD(dlopen, dlopen, SP_GLIBC_FIRST);
-SP_GLIBC_OLD(dlvsym, dlvsym, SP_GLIBC_FIRST);
-SP_GLIBC_OLD(pthread_key_create, pthread_key_create, SP_GLIBC_FIRST);
-SP_GLIBC_OLD(pthread_getspecific, pthread_getspecific, SP_GLIBC_FIRST);
-SP_GLIBC_OLD(pthread_setspecific, pthread_setspecific, SP_GLIBC_FIRST);
-SP_GLIBC_OLD(pthread_once, pthread_once, SP_GLIBC_FIRST);
-/* The C23 readers of numbers, since 2.38: they differ in 0b prefixes only. */
-SP_GLIBC_OLD(__isoc23_strtol, strtol, SP_GLIBC_FIRST);
-SP_GLIBC_OLD(__isoc23_strtoul, strtoul, SP_GLIBC_FIRST);
-SP_GLIBC_OLD(__isoc23_strtoull, strtoull, SP_GLIBC_FIRST);
+#ifndef __ASSEMBLER__
+
+#define SP_GLIBC_USE(name, old, version) __asm__(".symver " #name "," #old "@" version)
+
+SP_GLIBC_USE(dlopen, dlopen, SP_GLIBC_FIRST);
+SP_GLIBC_USE(dlclose, dlclose, SP_GLIBC_FIRST);
+SP_GLIBC_USE(dlerror, dlerror, SP_GLIBC_FIRST);
+SP_GLIBC_USE(dlvsym, dlvsym, SP_GLIBC_FIRST);
+SP_GLIBC_USE(dladdr, dladdr, SP_GLIBC_FIRST);
+SP_GLIBC_USE(dladdr1, dladdr1, SP_GLIBC_DLINFO);
+SP_GLIBC_USE(dlinfo, dlinfo, SP_GLIBC_DLINFO);
+
+/* The new ones differ only in reading "0b1". */
+SP_GLIBC_USE(__isoc23_strtol, strtol, SP_GLIBC_FIRST);
+SP_GLIBC_USE(__isoc23_strtoul, strtoul, SP_GLIBC_FIRST);
+SP_GLIBC_USE(__isoc23_strtoll, strtoll, SP_GLIBC_FIRST);
+SP_GLIBC_USE(__isoc23_strtoull, strtoull, SP_GLIBC_FIRST);
+
 #endif
 
 #endif

@@ -40,19 +40,19 @@
  * One gate per version in which a function of the table appeared. A gate lets
  * its row through if the headers know that version.
  */
-#define SP_SINCE_2000(...) __VA_ARGS__
-#define SP_SINCE_2010(...) __VA_ARGS__
-#define SP_SINCE_2020(...) __VA_ARGS__
-#define SP_SINCE_3020(...) __VA_ARGS__
-#define SP_SINCE_4000(...) __VA_ARGS__
-#define SP_SINCE_4010(...) __VA_ARGS__
-#define SP_SINCE_5000(...) __VA_ARGS__
-#define SP_SINCE_5050(...) __VA_ARGS__
-#define SP_SINCE_6000(...) __VA_ARGS__
-#define SP_SINCE_6050(...) __VA_ARGS__
-#define SP_SINCE_7000(...) __VA_ARGS__
-#define SP_SINCE_9000(...) __VA_ARGS__
-#define SP_SINCE_9020(...) __VA_ARGS__
+#define SP_SINCE_2000(...)  __VA_ARGS__
+#define SP_SINCE_2010(...)  __VA_ARGS__
+#define SP_SINCE_2020(...)  __VA_ARGS__
+#define SP_SINCE_3020(...)  __VA_ARGS__
+#define SP_SINCE_4000(...)  __VA_ARGS__
+#define SP_SINCE_4010(...)  __VA_ARGS__
+#define SP_SINCE_5000(...)  __VA_ARGS__
+#define SP_SINCE_5050(...)  __VA_ARGS__
+#define SP_SINCE_6000(...)  __VA_ARGS__
+#define SP_SINCE_6050(...)  __VA_ARGS__
+#define SP_SINCE_7000(...)  __VA_ARGS__
+#define SP_SINCE_9000(...)  __VA_ARGS__
+#define SP_SINCE_9020(...)  __VA_ARGS__
 #define SP_SINCE_10000(...) __VA_ARGS__
 #define SP_SINCE_10010(...) __VA_ARGS__
 #define SP_SINCE_10020(...) __VA_ARGS__
@@ -120,8 +120,8 @@
 /* An index per row, in table order: SP_ENTRY_cuMemAllocAsync_ptsz. */
 enum sp_entry {
 #define SP_EACH_HOOK(api, symbol, since, suffix, params, raw_args, args) SP_ENTRY_##symbol##suffix,
-#define SP_EACH_RETRY(api, symbol, since, suffix, params, raw_args) SP_ENTRY_##symbol##suffix,
-#define SP_EACH_CALL(api, symbol, since, suffix) SP_ENTRY_##symbol##suffix,
+#define SP_EACH_RETRY(api, symbol, since, suffix, params, raw_args)      SP_ENTRY_##symbol##suffix,
+#define SP_EACH_CALL(api, symbol, since, suffix)                         SP_ENTRY_##symbol##suffix,
 #include "driver/entry_points.def"
         SP_ENTRY_COUNT
 };

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hooks -- the exported functions, all of them
+ *
+ * One body per row of entry_points.def. In the order of the questions it asks:
+ *
+ *   1. Has the shim begun? Normally yes, and this costs one load. Before that,
+ *      find the driver and, if somebody initialised it unseen, begin now.
+ *   2. Does the driver have the function? If not, say so as a driver would.
+ *   3. Whose call is it: the handler's, or the driver's, untouched?
+ *
+ * The functions that find and start the driver always have a handler: they are
+ * how the shim begins.
+ */
+
+#include <assert.h>
+#include <stdbool.h>
+
+#include "base/life.h"
+#include "base/lock.h"
+#include "driver/driver.h"
+#include "route/perform.h"
+
+/* Stream 0 means one of two streams, by the variant of the function that was called; from the
+ * handler on it is explicit. The two handles are NVIDIA's (cuda.h, CU_STREAM_LEGACY). */
+#define legacy(stream) ((stream) ? (stream) : CU_STREAM_LEGACY)
+#define own(stream)    ((stream) ? (stream) : CU_STREAM_PER_THREAD)
+
+/* A launch names its stream in a structure of the program's, so it gets another one. */
+static const CUlaunchConfig *launch_on(CUstream stream, const CUlaunchConfig *config,
+                                       CUlaunchConfig *changed)
+{
+        if (!config || config->hStream)
+                return config;
+        *changed = *config;
+        changed->hStream = stream;
+        return changed;
+}
+
+#define legacy_launch(config) launch_on(CU_STREAM_LEGACY, config, &(CUlaunchConfig){0})
+#define own_launch(config)    launch_on(CU_STREAM_PER_THREAD, config, &(CUlaunchConfig){0})
+
+/* Rows in front of this one find and start the driver. */
+#define STARTS(entry) ((entry) < SP_ENTRY_cuMemAlloc_v2)
+
+/* Step 1 where the shim has not begun. Return: does the handler take the call? */
+static __attribute__((cold, noinline)) bool prepare(bool starts)
+{
+        int count;
+
+        if (!sp_driver_load())
+                return false;
+        if (starts)
+                return true;
+        /* Only an initialised driver can count its devices; it does so anywhere, also in a
+         * capture. */
+        return sp_life_state() == SP_LIFE_NEW && sp_driver.cuDeviceGetCount &&
+               sp_driver.cuDeviceGetCount(&count) == CUDA_SUCCESS && sp_life_start();
+}
+
+/* Step 2 where the driver has nothing to call. The stub library of the CUDA toolkit answers the
+ * first when there is no driver. */
+static __attribute__((cold, noinline)) CUresult refuse(void)
+{
+        return sp_driver_is_loaded() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_STUB_LIBRARY;
+}
+
+#define SP_EACH_HOOK(api, symbol, since, suffix, params, raw_args, args)                           \
+        CUresult CUDAAPI symbol##suffix params                                                     \
+        {                                                                                          \
+                const bool starts = STARTS(SP_ENTRY_##symbol##suffix);                             \
+                bool handled = sp_life_has_begun() || prepare(starts);                             \
+                                                                                                   \
+                assert(sp_lock_held() == SP_RANK_NONE);                                            \
+                if (!sp_driver.symbol##suffix)                                                     \
+                        return refuse();                                                           \
+                sp_caller = __builtin_return_address(0);                                           \
+                return handled ? sp_on_##symbol args : sp_driver.symbol##suffix raw_args;          \
+        }
+#define SP_EACH_RETRY(api, symbol, since, suffix, params, raw_args)                                \
+        CUresult CUDAAPI symbol##suffix params                                                     \
+        {                                                                                          \
+                bool handled = sp_life_has_begun() || prepare(false);                              \
+                CUresult result;                                                                   \
+                                                                                                   \
+                assert(sp_lock_held() == SP_RANK_NONE);                                            \
+                if (!sp_driver.symbol##suffix)                                                     \
+                        return refuse();                                                           \
+                sp_caller = __builtin_return_address(0);                                           \
+                result = sp_driver.symbol##suffix raw_args;                                        \
+                if (result == CUDA_ERROR_OUT_OF_MEMORY && handled && sp_relieve())                 \
+                        result = sp_driver.symbol##suffix raw_args;                                \
+                return result;                                                                     \
+        }
+#include "driver/entry_points.def"

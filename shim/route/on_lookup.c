@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handlers: finding the driver and starting it
+ *
+ * cuGetProcAddress is how every CUDA runtime since 11.3 finds the driver. The
+ * driver answers first, with the program's own arguments; what it says about the
+ * result, and what it leaves untouched, reaches the program unchanged. Only an
+ * address that it wrote, and that belongs to a function we wrap, is replaced.
+ *
+ * These handlers also run before the shim has begun.
+ */
+
+#include <string.h>
+
+#include "base/life.h"
+#include "driver/driver.h"
+#include "driver/lookup.h"
+
+/* Does the program ask for a function that we wrap? It may get one that we do not know: of a
+ * driver newer than the headers we were built with. For diagnostics. */
+static bool is_name_of_ours(const char *symbol, int version)
+{
+        for (int i = 0; i < SP_ENTRY_COUNT; i++) {
+                const struct sp_entry_info *info = &sp_entry_info[i];
+
+                if (info->kind != SP_ROW_CALL && info->since <= version &&
+                    strcmp(info->api, symbol) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static void count(atomic_ulong *counter)
+{
+        atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* @pfn: where a look-up that succeeded wrote; NULL there stands for "no such function". */
+static void replace(const char *symbol, void **pfn, int version)
+{
+        void *found = pfn ? *pfn : NULL;
+
+        if (!found)
+                return;
+        *pfn = sp_lookup_wrapper(found);
+        count(&sp_lookup_counts.by_address);
+        if (*pfn != found)
+                count(&sp_lookup_counts.by_address_ours);
+        else if (is_name_of_ours(symbol, version))
+                count(&sp_lookup_counts.strangers);
+}
+
+CUresult CUDAAPI sp_on_cuGetProcAddress(const char *symbol, void **pfn, int version,
+                                        cuuint64_t flags)
+{
+        CUresult result = sp_driver.cuGetProcAddress(symbol, pfn, version, flags);
+
+        if (result == CUDA_SUCCESS)
+                replace(symbol, pfn, version);
+        return result;
+}
+
+#if CUDA_VERSION >= 12000
+CUresult CUDAAPI sp_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int version,
+                                           cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+{
+        CUresult result = sp_driver.cuGetProcAddress_v2(symbol, pfn, version, flags, status);
+
+        if (result == CUDA_SUCCESS)
+                replace(symbol, pfn, version);
+        return result;
+}
+#endif
+
+/* No lock is held: the driver's cuInit forks (D18). */
+CUresult CUDAAPI sp_on_cuInit(unsigned int flags)
+{
+        CUresult result = sp_driver.cuInit(flags);
+
+        if (result == CUDA_SUCCESS && !sp_life_has_begun())
+                sp_life_start();
+        return result;
+}
