@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SP_FIGURES_H
+#define SP_FIGURES_H
+
+/*
+ * Figures -- what the pools tell the report
+ *
+ * The report knows neither pools nor driver. Whoever does fills this in.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SP_FIGURES_POOLS 64
+
+enum sp_pool_class {
+        SP_CLASS_SYNC,  /* serves cuMemAlloc */
+        SP_CLASS_ASYNC, /* serves cuMemAllocAsync */
+        SP_CLASS_HOST,  /* serves pinned host memory */
+        SP_CLASS_COUNT
+};
+
+/* Bytes where nothing else is said. */
+struct sp_pool_figures {
+        int device;
+        enum sp_pool_class class;
+        uint64_t requested, requested_high; /* in use by the program, as it asked */
+        uint64_t rounded;                   /* the same, as taken from the pool */
+        uint64_t reserved, reserved_high;   /* obtained from the driver */
+        uint64_t pending;                   /* freed, the device may still be using it */
+        uint64_t ready;                     /* free for anyone */
+        uint64_t largest_ready;
+        uint64_t live;          /* allocations */
+        uint64_t allocs, frees; /* calls */
+        uint64_t hits;          /* of @allocs: from memory that had been freed before */
+        uint64_t grows, releases;
+};
+
+struct sp_figures {
+        bool observing; /* the pools are a mirror: the driver served everything */
+        bool off;       /* gave up on the way, see the log */
+        const char *
+                backing; /* what pools are made of, "mapped chunks"; NULL if nothing was obtained */
+        const char *driver_path; /* NULL if not known */
+        int driver_version;      /* as of cuDriverGetVersion; 0 if not known */
+        unsigned int pools;
+        unsigned int pools_left_out; /* that did not fit */
+        struct sp_pool_figures pool[SP_FIGURES_POOLS];
+};
+
+/**
+ * sp_route_figures() - fill in @figures, which is all zero
+ *
+ * Calls no driver, and gives up on locks that are not free after a while: then there are fewer
+ * pools.
+ */
+void sp_route_figures(struct sp_figures *figures);
+
+#endif
