@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Figures -- what the pools tell the report; no driver call is made here */
+
+#include "report/figures.h"
+
+#include "base/config.h"
+#include "base/life.h"
+#include "driver/driver.h"
+#include "track/context.h"
+#include "track/state.h"
+
+static void add_pool(struct sp_figures *figures, struct spm_model *model, spm_pool pool, int device,
+                     enum sp_pool_class class)
+{
+        struct spm_stats stats;
+
+        if (!pool || spm_stats(model, pool, &stats) != SPM_OK || !stats.allocs)
+                return;
+        if (figures->pools == SP_FIGURES_POOLS) {
+                figures->pools_left_out++;
+                return;
+        }
+        figures->pool[figures->pools++] = (struct sp_pool_figures){
+                .device = device,
+                .class = class,
+                .requested = stats.used_current,
+                .requested_high = stats.used_high,
+                .rounded = stats.rounded_current,
+                .reserved = stats.reserved_current,
+                .reserved_high = stats.reserved_high,
+                .pending = stats.pending_bytes,
+                .ready = stats.ready_bytes,
+                .largest_ready = stats.largest_ready,
+                .live = stats.live_blocks,
+                .allocs = stats.allocs,
+                .frees = stats.frees,
+                .hits = stats.hits,
+                .grows = stats.grows,
+                .releases = stats.releases,
+        };
+}
+
+static const char *backing_name(void)
+{
+        struct sp_device *device = sp_device_each(NULL);
+
+        if (!device || sp_config()->mode == SP_MODE_OBSERVE)
+                return NULL;
+        return device->has_vmm && sp_config()->backing != SP_BACKING_NATIVE ? "mapped chunks"
+                                                                            : "cuMemAlloc blocks";
+}
+
+void sp_route_figures(struct sp_figures *figures)
+{
+        struct spm_model *model;
+
+        figures->observing = sp_config()->mode == SP_MODE_OBSERVE;
+        figures->off = sp_life_state() == SP_LIFE_OFF;
+        figures->backing = backing_name();
+        figures->driver_path = sp_driver_path();
+        figures->driver_version = sp_state_driver_version();
+
+        model = sp_model_enter_bounded();
+        if (!model)
+                return;
+        for (struct sp_context *context = sp_context_each(NULL); context;
+             context = sp_context_each(context))
+                add_pool(figures, model, context->sync_pool, context->device->ordinal,
+                         SP_CLASS_SYNC);
+        for (struct sp_device *device = sp_device_each(NULL); device;
+             device = sp_device_each(device))
+                add_pool(figures, model, atomic_load(&device->async_pool), device->ordinal,
+                         SP_CLASS_ASYNC);
+        sp_model_leave();
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * On context -- a context ends, and what was its own ends with it
+ *
+ * Nothing of a context may be touched once the driver has been told to destroy
+ * it (D16): it is marked as gone before the call, so that no thread asks or
+ * serves in it, and forgotten after the call has succeeded. Its synchronous
+ * blocks are gone like the driver's own (L2); they are no leaks. Mapped memory
+ * that was behind them outlives a context, so that is given back by us.
+ *
+ * A primary context that is reset keeps its handle and gets a new id at the
+ * next retain. Mapped memory does not survive a reset of its device (measured:
+ * the range faults afterwards), though the driver's own pools do: asynchronous
+ * blocks of ours that live through a reset can be freed, but not used (L3).
+ */
+
+#include "base/life.h"
+#include "route/perform.h"
+#include "route/route.h"
+#include "track/backing.h"
+#include "track/ledger.h"
+#include "track/state.h"
+
+static void remove_from_model(struct sp_context *context)
+{
+        struct spm_actions actions;
+        enum spm_status status;
+
+        do {
+                status = spm_context_remove(sp_model_enter(), context->model, &actions);
+                sp_model_leave();
+                sp_perform(&actions, NULL);
+        } while (status == SPM_AGAIN);
+}
+
+static void begin_end(struct sp_context *context)
+{
+        if (context)
+                atomic_store(&context->gone, true);
+}
+
+static void finish_end(struct sp_context *context, bool ended)
+{
+        if (!context)
+                return;
+        if (!ended) {
+                atomic_store(&context->gone, false);
+                return;
+        }
+        sp_stream_forget_context(context);
+        remove_from_model(context);
+        sp_stamper_forget(&context->stamper);
+        sp_ledger_context_gone(context->id);
+}
+
+/* The runtime releases the primary context while the process ends: nobody needs the figures of
+ * what is left then, and the driver may be gone before we are done. */
+static struct sp_context *known(CUcontext handle)
+{
+        return sp_life_is_on() && handle ? sp_context_find(handle) : NULL;
+}
+
+CUresult CUDAAPI sp_on_cuCtxDestroy(CUcontext handle)
+{
+        struct sp_context *context = known(handle);
+        CUresult result;
+
+        begin_end(context);
+        result = sp_driver.cuCtxDestroy(handle);
+        finish_end(context, result == CUDA_SUCCESS);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuCtxDestroy_v2(CUcontext handle)
+{
+        struct sp_context *context = known(handle);
+        CUresult result;
+
+        begin_end(context);
+        result = sp_driver.cuCtxDestroy_v2(handle);
+        finish_end(context, result == CUDA_SUCCESS);
+        return result;
+}
+
+/* Drops one use; the last one destroys the context, and then it has no id any more. */
+CUresult CUDAAPI sp_on_cuCtxDetach(CUcontext handle)
+{
+        struct sp_context *context = known(handle);
+        CUresult result;
+
+        begin_end(context);
+        result = sp_driver.cuCtxDetach(handle);
+        finish_end(context, result == CUDA_SUCCESS && !sp_context_lives(context));
+        return result;
+}
+
+#if CUDA_VERSION >= 12040
+CUresult CUDAAPI sp_on_cuGreenCtxDestroy(CUgreenCtx green)
+{
+        struct sp_context *context = NULL;
+        CUcontext handle = NULL;
+        CUresult result;
+
+        if (sp_life_is_on() && sp_driver.cuCtxFromGreenCtx(&handle, green) == CUDA_SUCCESS)
+                context = known(handle);
+        begin_end(context);
+        result = sp_driver.cuGreenCtxDestroy(green);
+        finish_end(context, result == CUDA_SUCCESS);
+        return result;
+}
+#endif
+
+/* primary contexts */
+
+static struct sp_context *primary_of(CUdevice ordinal)
+{
+        struct sp_context *context = NULL;
+
+        if (!sp_life_is_on())
+                return NULL;
+        while ((context = sp_context_each(context)))
+                if (context->is_primary && context->device->ordinal == ordinal &&
+                    !atomic_load(&context->gone))
+                        break;
+        return context;
+}
+
+/* What is live in the old pool is freed by the program some day; nothing more comes from it. */
+static void renew_async_pool(struct sp_device *device)
+{
+        struct spm_actions actions;
+        enum spm_status status;
+        spm_pool old = sp_device_renew_async_pool(device);
+
+        if (!old)
+                return;
+        do {
+                status = spm_pool_destroy(sp_model_enter(), old, &actions);
+                sp_model_leave();
+                sp_perform(&actions, NULL);
+        } while (status == SPM_AGAIN);
+}
+
+static CUresult reset(CUdevice ordinal, CUresult (*call)(CUdevice))
+{
+        struct sp_context *context = primary_of(ordinal);
+        CUresult result;
+
+        begin_end(context);
+        result = call(ordinal);
+        finish_end(context, result == CUDA_SUCCESS);
+        if (context && result == CUDA_SUCCESS)
+                renew_async_pool(context->device);
+        return result;
+}
+
+/* The last release is a reset (L3); whether it was the last shows afterwards only. */
+static CUresult release(CUdevice ordinal, CUresult (*call)(CUdevice))
+{
+        struct sp_context *context = primary_of(ordinal);
+        unsigned int flags;
+        int active = 1;
+        bool ended;
+        CUresult result;
+
+        begin_end(context);
+        result = call(ordinal);
+        if (!context)
+                return result;
+        ended = result == CUDA_SUCCESS &&
+                sp_driver.cuDevicePrimaryCtxGetState(ordinal, &flags, &active) == CUDA_SUCCESS &&
+                !active;
+        finish_end(context, ended);
+        if (ended)
+                renew_async_pool(context->device);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuDevicePrimaryCtxRelease(CUdevice device)
+{
+        return release(device, sp_driver.cuDevicePrimaryCtxRelease);
+}
+
+CUresult CUDAAPI sp_on_cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+        return release(device, sp_driver.cuDevicePrimaryCtxRelease_v2);
+}
+
+CUresult CUDAAPI sp_on_cuDevicePrimaryCtxReset(CUdevice device)
+{
+        return reset(device, sp_driver.cuDevicePrimaryCtxReset);
+}
+
+CUresult CUDAAPI sp_on_cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+        return reset(device, sp_driver.cuDevicePrimaryCtxReset_v2);
+}
+
+/* peers: every cuMemAlloc block of @peer, past and to come, can be used from here (Q9) */
+
+static void grant(CUcontext handle, enum spm_access access, CUmemAccess_flags flags)
+{
+        struct sp_context *peer = known(handle), *here = peer ? sp_context_current() : NULL;
+        CUstreamCaptureMode mode;
+
+        if (!here || here->device == peer->device)
+                return;
+        spm_pool_set_access(sp_model_enter(), peer->sync_pool, here->device->ordinal, access);
+        sp_model_leave();
+        mode = sp_bracket_open();
+        sp_backing_grant(peer->sync_pool, here->device->ordinal, flags);
+        sp_bracket_close(mode);
+}
+
+CUresult CUDAAPI sp_on_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
+{
+        CUresult result = sp_driver.cuCtxEnablePeerAccess(peer, flags);
+
+        if (result == CUDA_SUCCESS)
+                grant(peer, SPM_ACCESS_READ_WRITE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuCtxDisablePeerAccess(CUcontext peer)
+{
+        CUresult result = sp_driver.cuCtxDisablePeerAccess(peer);
+
+        if (result == CUDA_SUCCESS)
+                grant(peer, SPM_ACCESS_NONE, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+        return result;
+}

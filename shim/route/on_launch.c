@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * On launch -- records of events that nobody calls a record
+ *
+ * A kernel launch can carry an event that fires before the kernel ends, a graph
+ * can record an event at each of its launches, another process can record one
+ * that was shared with it (H12). What such an event says when it is queried is
+ * not what its last cuEventRecord meant, so it says nothing to the model.
+ *
+ * Green contexts are here for the same reason: what their streams do is not
+ * followed, and memory in them is the driver's.
+ */
+
+#include "base/life.h"
+#include "route/perform.h"
+#include "route/route.h"
+#include "track/event.h"
+#include "track/state.h"
+
+/* Before the call that makes it so: another thread may query in between. */
+static void taint(CUevent handle, bool forever)
+{
+        spm_event event = sp_life_is_on() && handle ? sp_event_of(handle) : 0;
+
+        if (!event)
+                return;
+        spm_event_taint(sp_model_enter(), event, forever);
+        sp_model_leave();
+}
+
+static void taint_launch_events(const CUlaunchConfig *config)
+{
+        for (unsigned int i = 0; i < config->numAttrs; i++) {
+                const CUlaunchAttribute *attribute = &config->attrs[i];
+
+                if (attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+                        taint(attribute->value.programmaticEvent.event, false);
+#if CUDA_VERSION >= 12030
+                if (attribute->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+                        taint(attribute->value.launchCompletionEvent.event, false);
+#endif
+        }
+}
+
+CUresult CUDAAPI sp_on_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params,
+                                        void **extra)
+{
+        CUresult result;
+
+        if (config && config->attrs)
+                taint_launch_events(config);
+        result = sp_driver.cuLaunchKernelEx(config, f, params, extra);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
+                result = sp_driver.cuLaunchKernelEx(config, f, params, extra);
+        return result;
+}
+
+/* graphs */
+
+CUresult CUDAAPI sp_on_cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph,
+                                                 const CUgraphNode *dependencies, size_t count,
+                                                 CUevent event)
+{
+        taint(event, true);
+        return sp_driver.cuGraphAddEventRecordNode(node, graph, dependencies, count, event);
+}
+
+CUresult CUDAAPI sp_on_cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event)
+{
+        taint(event, true);
+        return sp_driver.cuGraphEventRecordNodeSetEvent(node, event);
+}
+
+CUresult CUDAAPI sp_on_cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node,
+                                                          CUevent event)
+{
+        taint(event, true);
+        return sp_driver.cuGraphExecEventRecordNodeSetEvent(exec, node, event);
+}
+
+#if CUDA_VERSION >= 12020
+static void taint_node_event(const CUgraphNodeParams *params)
+{
+        if (params && params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+                taint(params->eventRecord.event, true);
+}
+
+CUresult CUDAAPI sp_on_cuGraphAddNode(CUgraphNode *node, CUgraph graph,
+                                      const CUgraphNode *dependencies, size_t count,
+                                      CUgraphNodeParams *params)
+{
+        taint_node_event(params);
+        return sp_driver.cuGraphAddNode(node, graph, dependencies, count, params);
+}
+
+CUresult CUDAAPI sp_on_cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *params)
+{
+        taint_node_event(params);
+        return sp_driver.cuGraphNodeSetParams(node, params);
+}
+
+CUresult CUDAAPI sp_on_cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                                CUgraphNodeParams *params)
+{
+        taint_node_event(params);
+        return sp_driver.cuGraphExecNodeSetParams(exec, node, params);
+}
+#endif
+
+#if CUDA_VERSION >= 12030
+CUresult CUDAAPI sp_on_cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph,
+                                         const CUgraphNode *dependencies,
+                                         const CUgraphEdgeData *edges, size_t count,
+                                         CUgraphNodeParams *params)
+{
+        taint_node_event(params);
+        return sp_driver.cuGraphAddNode_v2(node, graph, dependencies, edges, count, params);
+}
+#endif
+
+/* other processes */
+
+CUresult CUDAAPI sp_on_cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event)
+{
+        taint(event, true);
+        return sp_driver.cuIpcGetEventHandle(handle, event);
+}
+
+CUresult CUDAAPI sp_on_cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
+{
+        CUresult result = sp_driver.cuIpcOpenEventHandle(event, handle);
+
+        if (result == CUDA_SUCCESS)
+                taint(*event, true);
+        return result;
+}
+
+/* green contexts */
+
+#if CUDA_VERSION >= 12040
+CUresult CUDAAPI sp_on_cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green)
+{
+        CUresult result = sp_driver.cuCtxFromGreenCtx(context, green);
+        struct sp_context *known =
+                result == CUDA_SUCCESS && sp_life_is_on() ? sp_context_of(*context) : NULL;
+
+        if (known)
+                atomic_store(&known->forward_only, true);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuGreenCtxRecordEvent(CUgreenCtx green, CUevent event)
+{
+        taint(event, false);
+        return sp_driver.cuGreenCtxRecordEvent(green, event);
+}
+
+/* An order that is not learnt only means less reuse (G4). */
+CUresult CUDAAPI sp_on_cuGreenCtxWaitEvent(CUgreenCtx green, CUevent event)
+{
+        return sp_driver.cuGreenCtxWaitEvent(green, event);
+}
+#endif
+
+#if CUDA_VERSION >= 12050
+CUresult CUDAAPI sp_on_cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx green,
+                                              unsigned int flags, int priority)
+{
+        CUresult result = sp_driver.cuGreenCtxStreamCreate(stream, green, flags, priority);
+        CUcontext handle;
+
+        if (result != CUDA_SUCCESS || !sp_life_is_on())
+                return result;
+        /* So that the context is known to be a green one before its stream is looked at. */
+        sp_on_cuCtxFromGreenCtx(&handle, green);
+        sp_stream_made_in(*stream, handle, flags);
+        return result;
+}
+#endif

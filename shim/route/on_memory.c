@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * On memory -- device memory the pool may serve
+ *
+ * The two functions that matter come first. Their cost, when the pool has a
+ * block and nothing is wrong, in counts:
+ *
+ *   cuMemAlloc   2 locks (model, ledger), 2 driver calls (current context, its id)
+ *   cuMemFree    3 locks (ledger, model, ledger), 0 driver calls; one of every
+ *                STREAMPOOL_BATCH frees records an event
+ *
+ * Whatever the pool does not serve is the driver's, with the caller's own
+ * arguments: refusals, captures, memory of other kinds. Words of an error are
+ * always the driver's (D12), but for a free of an address in memory of ours,
+ * which the driver does not know: that is CUDA_ERROR_INVALID_VALUE, as the
+ * driver was measured to say (M15).
+ *
+ * Around every free the ledger's entry is taken before anything else, because
+ * the address can be in another thread's hands before the call returns (E2).
+ */
+
+#include "route/route.h"
+
+#include "base/config.h"
+#include "base/life.h"
+#include "report/counters.h"
+#include "route/perform.h"
+#include "track/ledger.h"
+#include "track/state.h"
+
+/* What a free found out before it got to the model. */
+struct freeing {
+        CUdeviceptr address;
+        const char *function;
+        bool known; /* @entry holds the ledger's entry, which was taken */
+        struct sp_ledger_entry entry;
+};
+
+static void write_down(const struct spm_allocation *block, enum sp_kind kind,
+                       const struct sp_context *context, CUstream stream);
+static CUresult forward_alloc(CUdeviceptr *pointer, size_t size) SP_COLD;
+static CUresult forward_free(struct freeing *freeing) SP_COLD;
+static CUresult refuse(struct freeing *freeing) SP_COLD;
+static CUresult barrier(struct sp_context *context) SP_COLD;
+
+CUresult CUDAAPI sp_on_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
+{
+        struct sp_context *context = pointer && size ? sp_route_pooling_context() : NULL;
+        struct spm_allocation block;
+
+        /* 1. Null, zero, no context, a capture: what is wrong with it is the driver's to say.
+         * 2. A ready block, or one from fresh memory. 3. Nothing: the driver has the last word. */
+        if (!context || !sp_serve(context->sync_pool, 0, size, &block))
+                return forward_alloc(pointer, size);
+
+        /* 4. Known before the program can free it. */
+        write_down(&block, SP_KIND_DEVICE, context, NULL);
+        *pointer = block.address;
+        return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI sp_on_cuMemFree_v2(CUdeviceptr address)
+{
+        struct freeing freeing = {.address = address, .function = "cuMemFree"};
+        struct spm_allocation block;
+        struct spm_actions actions;
+        enum spm_status status = SPM_E_FOREIGN;
+
+        /* 1. In a capture, or at the end of the process, the driver may refuse (M22). */
+        if (!sp_route_is_quiet() && sp_route_owns(address)) {
+                CUresult result = sp_route_ask_driver();
+
+                if (result != CUDA_SUCCESS)
+                        return result;
+        }
+        /* 2. Off the ledger, before another thread can be given the address. */
+        freeing.known = sp_ledger_take(SP_SPACE_DEVICE, address, &freeing.entry);
+
+        /* 3. Into limbo: it waits there for everything its context had submitted. */
+        if (sp_route_pools()) {
+                status = spm_free(sp_model_enter(), address, 0, SPM_FREE_SYNC, 0, &block, &actions);
+                sp_model_leave();
+        }
+        if (status != SPM_OK)
+                return status == SPM_E_FOREIGN ? forward_free(&freeing) : refuse(&freeing);
+
+        /* 4. One event for every batch of frees. */
+        sp_perform(&actions, NULL);
+        if (freeing.known)
+                sp_ledger_freed(&freeing.entry, freeing.function);
+        sp_count(frees_pooled);
+
+        /* 5. The driver's barrier, for programs that rely on it; its error, once it has one. */
+        return barrier(sp_context_by_pool(block.pool));
+}
+
+static void write_down(const struct spm_allocation *block, enum sp_kind kind,
+                       const struct sp_context *context, CUstream stream)
+{
+        struct sp_ledger_entry entry = {
+                .address = block->address,
+                .bytes = block->size,
+                .reserved = block->reserved,
+                .kind = kind,
+                .pooled = true,
+                .device = context->device->ordinal,
+                .context = context->id,
+                .stream = (uintptr_t)stream,
+        };
+
+        sp_ledger_add(&entry);
+        sp_count(allocs_pooled);
+}
+
+/* The driver served; the mirror is told what the pool would have done. */
+static void write_down_native(CUdeviceptr address, size_t size, enum sp_kind kind,
+                              const struct sp_context *context, CUstream stream, uint64_t shadow)
+{
+        struct sp_ledger_entry entry = {
+                .address = address,
+                .bytes = size,
+                .kind = kind,
+                .device = context ? context->device->ordinal : -1,
+                .context = context ? context->id : 0,
+                .stream = (uintptr_t)stream,
+                .shadow = shadow,
+        };
+
+        sp_ledger_add(&entry);
+}
+
+static CUresult forward_alloc(CUdeviceptr *pointer, size_t size)
+{
+        CUresult result = sp_driver.cuMemAlloc_v2(pointer, size);
+        struct sp_context *context;
+
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
+                result = sp_driver.cuMemAlloc_v2(pointer, size);
+        if (result != CUDA_SUCCESS)
+                return result;
+        context = sp_context_current();
+        write_down_native(*pointer, size, SP_KIND_DEVICE, context, NULL,
+                          context ? sp_mirror_alloc(context->sync_pool, 0, size) : 0);
+        return result;
+}
+
+/* An address in memory of ours that is no live block: the driver would not know it. */
+static CUresult refuse(struct freeing *freeing)
+{
+        if (freeing->known)
+                sp_ledger_put_back(&freeing->entry);
+        sp_ledger_bad_free(SP_SPACE_DEVICE, freeing->address, freeing->function,
+                           CUDA_ERROR_INVALID_VALUE);
+        return CUDA_ERROR_INVALID_VALUE;
+}
+
+/* What follows a free that the driver carried out, whatever it said. */
+static void conclude(struct freeing *freeing, CUresult result, enum spm_free_kind kind,
+                     spm_stream stream)
+{
+        if (result != CUDA_SUCCESS) {
+                if (freeing->known)
+                        sp_ledger_put_back(&freeing->entry);
+                sp_ledger_bad_free(SP_SPACE_DEVICE, freeing->address, freeing->function, result);
+                return;
+        }
+        if (!freeing->known)
+                return;
+        sp_mirror_free(freeing->entry.shadow, kind, stream);
+        sp_ledger_freed(&freeing->entry, freeing->function);
+}
+
+/* The driver's own free of memory that belongs to a context waits for that context (M1, U29). */
+static bool waits_for_context(const struct freeing *freeing)
+{
+        return freeing->known &&
+               (freeing->entry.kind == SP_KIND_DEVICE || freeing->entry.kind == SP_KIND_PITCH ||
+                freeing->entry.kind == SP_KIND_MANAGED);
+}
+
+static CUresult forward_free(struct freeing *freeing)
+{
+        struct sp_context *context =
+                waits_for_context(freeing) ? sp_context_by_id(freeing->entry.context) : NULL;
+        struct spm_scope scope = {SPM_SCOPE_CONTEXT, context ? context->model : 0};
+        struct sp_sync sync;
+        CUresult result;
+
+        sp_sync_start(&sync, context, scope);
+        result = sp_driver.cuMemFree_v2(freeing->address);
+        conclude(freeing, result, SPM_FREE_SYNC, 0);
+        sp_sync_finish(&sync, SPM_SYNC_WAIT, result);
+        return result;
+}
+
+static CUresult barrier(struct sp_context *context)
+{
+        struct spm_scope scope = {SPM_SCOPE_CONTEXT, context ? context->model : 0};
+        struct sp_sync sync;
+        CUcontext popped;
+        CUresult result;
+
+        if (!context || atomic_load_explicit(&context->gone, memory_order_relaxed))
+                return CUDA_SUCCESS;
+        if (atomic_load_explicit(&context->poisoned, memory_order_relaxed))
+                return sp_route_ask_driver();
+        if (sp_config()->free_mode != SP_FREE_MODE_SYNC || !sp_route_is_quiet())
+                return CUDA_SUCCESS;
+
+        sp_sync_start(&sync, context, scope);
+        result = sp_driver.cuCtxPushCurrent_v2(context->handle);
+        if (result == CUDA_SUCCESS) {
+                result = sp_driver.cuCtxSynchronize();
+                sp_driver.cuCtxPopCurrent_v2(&popped);
+        }
+        sp_sync_finish(&sync, SPM_SYNC_WAIT, result);
+        return result;
+}
+
+/* asynchronous */
+
+static CUresult forward_alloc_async(CUdeviceptr *pointer, size_t size, CUstream handle)
+{
+        CUresult result = sp_driver.cuMemAllocAsync(pointer, size, handle);
+        struct sp_stream *stream;
+        uint64_t shadow = 0;
+
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
+                result = sp_driver.cuMemAllocAsync(pointer, size, handle);
+        if (result != CUDA_SUCCESS || !*pointer)
+                return result;
+        stream = sp_stream_of(handle);
+        /* In a capture this is a node of the graph, and the graph's memory (C1). */
+        if (stream && sp_stream_captures(stream))
+                return result;
+        if (stream)
+                shadow = sp_mirror_alloc(stream->context->device->async_pool, stream->model, size);
+        write_down_native(*pointer, size, SP_KIND_ASYNC, stream ? stream->context : NULL, handle,
+                          shadow);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstream handle)
+{
+        struct sp_stream *stream = pointer && size ? sp_route_pooling_stream(handle) : NULL;
+        struct spm_allocation block;
+
+        if (!stream || !sp_serve(stream->context->device->async_pool, stream->model, size, &block))
+                return forward_alloc_async(pointer, size, handle);
+        write_down(&block, SP_KIND_ASYNC, stream->context, handle);
+        *pointer = block.address;
+        return CUDA_SUCCESS;
+}
+
+/* A pool of the program's own is the driver's business: only the ledger hears of it. */
+CUresult CUDAAPI sp_on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
+                                               CUstream handle)
+{
+        CUresult result = sp_driver.cuMemAllocFromPoolAsync(pointer, size, pool, handle);
+        struct sp_stream *stream;
+
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
+                result = sp_driver.cuMemAllocFromPoolAsync(pointer, size, pool, handle);
+        if (result != CUDA_SUCCESS || !*pointer)
+                return result;
+        stream = sp_stream_of(handle);
+        if (!stream || !sp_stream_captures(stream))
+                write_down_native(*pointer, size, SP_KIND_ASYNC, stream ? stream->context : NULL,
+                                  handle, 0);
+        return result;
+}
+
+/* The address is ours, and the driver may have something to say: a capture, no context for a
+ * default stream, the end of the process. cuMemFreeAsync(0) is judged by the same rules. */
+static CUresult ask_about(CUdeviceptr address, CUstream handle, const struct sp_stream *stream)
+{
+        CUresult result;
+
+        if (stream && sp_stream_captures(stream)) {
+                /* Only memory of the graph can be freed in it; the capture goes on (C2). */
+                sp_ledger_bad_free(SP_SPACE_DEVICE, address, "cuMemFreeAsync",
+                                   CUDA_ERROR_INVALID_VALUE);
+                return CUDA_ERROR_INVALID_VALUE;
+        }
+        result = sp_driver.cuMemFreeAsync(0, handle);
+        if (result == CUDA_SUCCESS && !stream)
+                result = CUDA_ERROR_INVALID_HANDLE;
+        return result;
+}
+
+static CUresult forward_free_async(struct freeing *freeing, CUstream handle,
+                                   const struct sp_stream *stream)
+{
+        CUresult result = sp_driver.cuMemFreeAsync(freeing->address, handle);
+
+        conclude(freeing, result, SPM_FREE_ASYNC, stream ? stream->model : 0);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
+{
+        struct freeing freeing = {.address = address, .function = "cuMemFreeAsync"};
+        struct sp_stream *stream = sp_stream_of(handle);
+        struct spm_actions actions;
+        enum spm_status status = SPM_E_FOREIGN;
+
+        if ((!stream || !sp_route_is_quiet() || !sp_context_pools(stream->context)) &&
+            sp_route_owns(address)) {
+                CUresult result = ask_about(address, handle, stream);
+
+                if (result != CUDA_SUCCESS)
+                        return result;
+        }
+        freeing.known = sp_ledger_take(SP_SPACE_DEVICE, address, &freeing.entry);
+        if (sp_route_pools() && stream) {
+                status = spm_free(sp_model_enter(), address, 0, SPM_FREE_ASYNC, stream->model, NULL,
+                                  &actions);
+                sp_model_leave();
+        }
+        if (status != SPM_OK)
+                return status == SPM_E_FOREIGN ? forward_free_async(&freeing, handle, stream)
+                                               : refuse(&freeing);
+        sp_perform(&actions, NULL);
+        if (freeing.known)
+                sp_ledger_freed(&freeing.entry, freeing.function);
+        sp_count(frees_pooled);
+        return CUDA_SUCCESS;
+}

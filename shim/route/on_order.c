@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * On order -- streams, events, and the program's own waits
+ *
+ * Nothing is changed here: every call goes to the driver as it is. The model
+ * is told before, because what completes is what was submitted before the call
+ * (H4, H5), and after, because only the driver knows whether it worked.
+ *
+ * While a capture is open, calls on a capturing stream are no work and no
+ * order: the model does not hear of them, and an event recorded there says
+ * nothing until it is recorded again (H18, C3).
+ */
+
+#include "base/life.h"
+#include "report/counters.h"
+#include "route/perform.h"
+#include "route/route.h"
+#include "track/event.h"
+#include "track/state.h"
+
+/* streams */
+
+CUresult CUDAAPI sp_on_cuStreamCreate(CUstream *stream, unsigned int flags)
+{
+        CUresult result = sp_driver.cuStreamCreate(stream, flags);
+
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
+                result = sp_driver.cuStreamCreate(stream, flags);
+        if (result == CUDA_SUCCESS)
+                sp_stream_made(*stream, flags);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuStreamCreateWithPriority(CUstream *stream, unsigned int flags,
+                                                  int priority)
+{
+        CUresult result = sp_driver.cuStreamCreateWithPriority(stream, flags, priority);
+
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
+                result = sp_driver.cuStreamCreateWithPriority(stream, flags, priority);
+        if (result == CUDA_SUCCESS)
+                sp_stream_made(*stream, flags);
+        return result;
+}
+
+/* The last chance to learn when the stream's work is done: afterwards its handle means nothing,
+ * and its work goes on (L1). */
+static struct sp_stream *retire(CUstream handle)
+{
+        struct sp_stream *stream = sp_stream_find(handle);
+        struct spm_actions actions;
+        enum spm_status status;
+
+        if (!stream)
+                return NULL;
+        status = spm_stream_retire(sp_model_enter(), stream->model, &actions);
+        sp_model_leave();
+        if (status == SPM_OK)
+                sp_perform(&actions, NULL);
+        sp_stream_forget(stream);
+        return stream;
+}
+
+CUresult CUDAAPI sp_on_cuStreamDestroy(CUstream stream)
+{
+        retire(stream);
+        return sp_driver.cuStreamDestroy(stream);
+}
+
+CUresult CUDAAPI sp_on_cuStreamDestroy_v2(CUstream stream)
+{
+        retire(stream);
+        return sp_driver.cuStreamDestroy_v2(stream);
+}
+
+/* waits and questions */
+
+static void start_stream(struct sp_sync *sync, CUstream handle)
+{
+        struct sp_stream *stream = sp_life_is_on() ? sp_stream_of(handle) : NULL;
+        struct spm_scope scope = {SPM_SCOPE_STREAM, stream ? stream->model : 0};
+
+        sp_sync_start(sync, stream ? stream->context : NULL, scope);
+}
+
+CUresult CUDAAPI sp_on_cuStreamSynchronize(CUstream stream)
+{
+        struct sp_sync sync;
+        CUresult result;
+
+        start_stream(&sync, stream);
+        result = sp_driver.cuStreamSynchronize(stream);
+        sp_sync_finish(&sync, SPM_SYNC_WAIT, result);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuStreamQuery(CUstream stream)
+{
+        struct sp_sync sync;
+        CUresult result;
+
+        start_stream(&sync, stream);
+        result = sp_driver.cuStreamQuery(stream);
+        sp_sync_finish(&sync, SPM_SYNC_QUERY, result);
+        return result;
+}
+
+/* An event says which context it belongs to only to the model, so a sticky error is noted against
+ * the current one. */
+static void start_event(struct sp_sync *sync, CUevent event)
+{
+        struct spm_scope scope = {SPM_SCOPE_EVENT, sp_life_is_on() ? sp_event_find(event) : 0};
+
+        sp_sync_start(sync, scope.id ? sp_context_current() : NULL, scope);
+}
+
+CUresult CUDAAPI sp_on_cuEventSynchronize(CUevent event)
+{
+        struct sp_sync sync;
+        CUresult result;
+
+        start_event(&sync, event);
+        result = sp_driver.cuEventSynchronize(event);
+        sp_sync_finish(&sync, SPM_SYNC_WAIT, result);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuEventQuery(CUevent event)
+{
+        struct sp_sync sync;
+        CUresult result;
+
+        start_event(&sync, event);
+        result = sp_driver.cuEventQuery(event);
+        sp_sync_finish(&sync, SPM_SYNC_QUERY, result);
+        return result;
+}
+
+static void start_context(struct sp_sync *sync, struct sp_context *context)
+{
+        struct spm_scope scope = {SPM_SCOPE_CONTEXT, context ? context->model : 0};
+
+        sp_sync_start(sync, context, scope);
+}
+
+CUresult CUDAAPI sp_on_cuCtxSynchronize(void)
+{
+        struct sp_sync sync;
+        CUresult result;
+
+        start_context(&sync, sp_context_current());
+        result = sp_driver.cuCtxSynchronize();
+        sp_sync_finish(&sync, SPM_SYNC_WAIT, result);
+        return result;
+}
+
+#if CUDA_VERSION >= 13000
+CUresult CUDAAPI sp_on_cuCtxSynchronize_v2(CUcontext handle)
+{
+        struct sp_sync sync;
+        CUresult result;
+
+        start_context(&sync, handle ? sp_context_find(handle) : sp_context_current());
+        result = sp_driver.cuCtxSynchronize_v2(handle);
+        sp_sync_finish(&sync, SPM_SYNC_WAIT, result);
+        return result;
+}
+#endif
+
+/* records: an event is about to stand for what a stream, or a context, has submitted */
+
+struct recording {
+        spm_event event;
+        struct spm_ticket ticket;
+        bool open;
+        bool in_capture;
+};
+
+static void start_record(struct recording *recording, CUevent event, struct spm_scope where,
+                         bool in_capture)
+{
+        struct spm_actions actions;
+
+        *recording = (struct recording){.in_capture = in_capture};
+        if (!sp_life_is_on() || (!where.id && !in_capture))
+                return;
+        recording->event = sp_event_of(event);
+        if (!recording->event || in_capture)
+                return;
+        recording->open = spm_record_begin(sp_model_enter(), recording->event, where,
+                                           &recording->ticket, &actions) == SPM_OK;
+        sp_model_leave();
+        if (recording->open)
+                sp_perform(&actions, NULL);
+}
+
+static void finish_record(struct recording *recording, CUresult result)
+{
+        if (recording->open)
+                spm_record_end(sp_model_enter(), &recording->ticket, result == CUDA_SUCCESS);
+        else if (recording->event && recording->in_capture && result == CUDA_SUCCESS)
+                spm_event_taint(sp_model_enter(), recording->event, false);
+        else
+                return;
+        sp_model_leave();
+}
+
+static void start_stream_record(struct recording *recording, CUevent event, CUstream handle)
+{
+        struct sp_stream *stream = sp_life_is_on() ? sp_stream_of(handle) : NULL;
+        struct spm_scope where = {SPM_SCOPE_STREAM, stream ? stream->model : 0};
+
+        start_record(recording, event, where, stream && sp_stream_captures(stream));
+}
+
+CUresult CUDAAPI sp_on_cuEventRecord(CUevent event, CUstream stream)
+{
+        struct recording recording;
+        CUresult result;
+
+        start_stream_record(&recording, event, stream);
+        result = sp_driver.cuEventRecord(event, stream);
+        finish_record(&recording, result);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
+{
+        struct recording recording;
+        CUresult result;
+
+        start_stream_record(&recording, event, stream);
+        result = sp_driver.cuEventRecordWithFlags(event, stream, flags);
+        finish_record(&recording, result);
+        /* An external record in a capture happens again at every launch of the graph (H12). */
+        if (result == CUDA_SUCCESS && recording.in_capture && recording.event) {
+                spm_event_taint(sp_model_enter(), recording.event,
+                                flags & CU_EVENT_RECORD_EXTERNAL);
+                sp_model_leave();
+        }
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuEventDestroy(CUevent event)
+{
+        sp_event_forget(event);
+        return sp_driver.cuEventDestroy(event);
+}
+
+CUresult CUDAAPI sp_on_cuEventDestroy_v2(CUevent event)
+{
+        sp_event_forget(event);
+        return sp_driver.cuEventDestroy_v2(event);
+}
+
+/* device waits: a stream, or a context, is about to wait for an event */
+
+struct waiting {
+        struct spm_ticket ticket;
+        bool open;
+};
+
+static void start_wait(struct waiting *waiting, struct spm_scope waiter, CUevent handle)
+{
+        spm_event event = waiter.id ? sp_event_find(handle) : 0;
+
+        waiting->open = false;
+        if (!event)
+                return;
+        waiting->open = spm_wait_begin(sp_model_enter(), waiter, event, &waiting->ticket) == SPM_OK;
+        sp_model_leave();
+}
+
+static void finish_wait(struct waiting *waiting, CUresult result)
+{
+        if (!waiting->open)
+                return;
+        spm_wait_end(sp_model_enter(), &waiting->ticket, result == CUDA_SUCCESS);
+        sp_model_leave();
+}
+
+CUresult CUDAAPI sp_on_cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)
+{
+        struct sp_stream *stream = sp_life_is_on() ? sp_stream_of(handle) : NULL;
+        bool counts = stream && !sp_stream_captures(stream);
+        struct spm_scope waiter = {SPM_SCOPE_STREAM, counts ? stream->model : 0};
+        struct waiting waiting;
+        CUresult result;
+
+        start_wait(&waiting, waiter, event);
+        result = sp_driver.cuStreamWaitEvent(handle, event, flags);
+        /* Waiting for a captured event draws the stream into the capture: no order was made. */
+        finish_wait(&waiting,
+                    stream && sp_stream_captures(stream) ? CUDA_ERROR_NOT_PERMITTED : result);
+        return result;
+}
+
+/* whole contexts */
+
+#if CUDA_VERSION >= 12050
+static struct spm_scope whole(CUcontext handle)
+{
+        struct sp_context *context = sp_life_is_on() ? sp_context_find(handle) : NULL;
+
+        return (struct spm_scope){SPM_SCOPE_CONTEXT, context ? context->model : 0};
+}
+
+CUresult CUDAAPI sp_on_cuCtxRecordEvent(CUcontext context, CUevent event)
+{
+        struct recording recording;
+        CUresult result;
+
+        start_record(&recording, event, whole(context), false);
+        result = sp_driver.cuCtxRecordEvent(context, event);
+        finish_record(&recording, result);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuCtxWaitEvent(CUcontext context, CUevent event)
+{
+        struct waiting waiting;
+        CUresult result;
+
+        start_wait(&waiting, whole(context), event);
+        result = sp_driver.cuCtxWaitEvent(context, event);
+        finish_wait(&waiting, result);
+        return result;
+}
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * On query -- what the program can see of its memory
+ *
+ * A block of ours lies inside a larger range that the driver knows. For its
+ * addresses the driver's answers are corrected to what it says of a block of
+ * its own, measured on a device (3C, and section 7 of the semantics notes):
+ *
+ *   range, buffer id       the block's own, with the size that was asked for
+ *   context, pool          of a cuMemAlloc block its context and none; of an
+ *                          asynchronous block none and the default pool
+ *   legacy IPC             a part of a range cannot be shared: no
+ *   handles behind it      cuMemAlloc memory has none to show
+ *   SYNC_MEMOPS            mapped memory refuses the attribute; the context's
+ *                          flag of the same name does it for all its memory
+ *
+ * Freed blocks are unknown pointers, like the driver's.
+ */
+
+#include "base/life.h"
+#include "route/perform.h"
+#include "route/route.h"
+#include "track/backing.h"
+#include "track/ledger.h"
+#include "track/state.h"
+
+/* Kept with a block as spm_set_user(). */
+#define SYNC_MEMOPS 1
+
+/* The driver counts its own buffers from 1; ours must never be one of those (Q5). */
+#define FIRST_BUFFER_ID (1ull << 62)
+
+enum whose { FOREIGN, OURS, FREED };
+
+static enum whose look_up(CUdeviceptr pointer, struct spm_allocation *block)
+{
+        enum spm_status status;
+
+        if (!sp_route_pools() || !sp_life_has_begun())
+                return FOREIGN;
+        status = spm_find(sp_model_enter(), pointer, block);
+        sp_model_leave();
+        return status == SPM_OK ? OURS : status == SPM_E_FOREIGN ? FOREIGN : FREED;
+}
+
+/* ranges */
+
+CUresult CUDAAPI sp_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
+{
+        struct spm_allocation block;
+        enum whose whose = look_up(pointer, &block);
+        CUresult result;
+
+        if (whose == FOREIGN)
+                return sp_driver.cuMemGetAddressRange_v2(base, size, pointer);
+        /* With both null the driver asks for no more than a context (measured). */
+        result = sp_driver.cuMemGetAddressRange_v2(NULL, NULL, pointer);
+        if (result != CUDA_SUCCESS || (!base && !size))
+                return result;
+        if (whose == FREED || pointer >= block.address + block.size)
+                return CUDA_ERROR_NOT_FOUND;
+        if (base)
+                *base = block.address;
+        if (size)
+                *size = block.size;
+        return CUDA_SUCCESS;
+}
+
+/* attributes */
+
+static struct sp_context *context_of(const struct spm_allocation *block)
+{
+        return sp_context_by_pool(block->pool);
+}
+
+static CUmemoryPool pool_of(const struct spm_allocation *block)
+{
+        struct sp_device *device = NULL;
+
+        while ((device = sp_device_each(device)))
+                if (atomic_load(&device->async_pool) == block->pool)
+                        return device->default_pool;
+        return NULL;
+}
+
+/* A block that is a whole cuMemAlloc of ours can do what any other can. */
+static bool is_whole_native(const struct spm_allocation *block)
+{
+        return sp_backing_is_native(block->cookie) && block->address == block->segment_base &&
+               block->reserved == block->segment_size;
+}
+
+/* The driver's answer is in *value; make it that for a block of its own. Yes-or-no attributes are
+ * four bytes wide (measured). */
+static void correct(void *value, CUpointer_attribute attribute, const struct spm_allocation *block)
+{
+        const struct sp_context *context = context_of(block);
+
+        switch ((int)attribute) {
+        case CU_POINTER_ATTRIBUTE_CONTEXT:
+                *(CUcontext *)value = context ? context->handle : NULL;
+                break;
+        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+                *(unsigned long long *)value = FIRST_BUFFER_ID + block->buffer_id;
+                break;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+                *(CUdeviceptr *)value = block->address;
+                break;
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+                *(size_t *)value = block->size;
+                break;
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+                *(unsigned int *)value = is_whole_native(block);
+                break;
+        case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+                if (!context)
+                        *(unsigned int *)value = 0;
+                break;
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+                *(CUmemoryPool *)value = pool_of(block);
+                break;
+        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+                if (!sp_backing_is_native(block->cookie))
+                        *(unsigned int *)value = (block->user & SYNC_MEMOPS) != 0;
+                break;
+        default:
+                break;
+        }
+}
+
+static void export(const struct spm_allocation *block)
+{
+        spm_export(sp_model_enter(), block->address);
+        sp_model_leave();
+}
+
+CUresult CUDAAPI sp_on_cuPointerGetAttribute(void *value, CUpointer_attribute attribute,
+                                             CUdeviceptr pointer)
+{
+        struct spm_allocation block;
+        enum whose whose = look_up(pointer, &block);
+        CUresult result;
+
+        if (whose == FREED)
+                return CUDA_ERROR_INVALID_VALUE;
+        result = sp_driver.cuPointerGetAttribute(value, attribute, pointer);
+        if (whose == FOREIGN || result != CUDA_SUCCESS)
+                return result;
+        /* A token lets a device of another vendor in (Q3). */
+        if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+                export(&block);
+        correct(value, attribute, &block);
+        return result;
+}
+
+/* An unknown pointer is no error here: it counts as the program's own host memory. */
+static CUresult answer_as_host(unsigned int count, CUpointer_attribute *attributes, void **values,
+                               CUdeviceptr pointer)
+{
+        CUresult result = sp_driver.cuPointerGetAttributes(count, attributes, values,
+                                                           (CUdeviceptr)(uintptr_t)&result);
+
+        for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)
+                if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER)
+                        *(void **)values[i] = (void *)(uintptr_t)pointer;
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes,
+                                              void **values, CUdeviceptr pointer)
+{
+        struct spm_allocation block;
+        enum whose whose = look_up(pointer, &block);
+        CUresult result;
+
+        if (whose == FREED && attributes && values)
+                return answer_as_host(count, attributes, values, pointer);
+        result = sp_driver.cuPointerGetAttributes(count, attributes, values, pointer);
+        for (unsigned int i = 0; whose == OURS && result == CUDA_SUCCESS && i < count; i++)
+                correct(values[i], attributes[i], &block);
+        return result;
+}
+
+/* The flag makes every blocking copy in the context synchronous, which is more than was asked. */
+static CUresult set_sync_memops(const struct spm_allocation *block, bool on)
+{
+        uint64_t user = on ? block->user | SYNC_MEMOPS : block->user & ~(uint64_t)SYNC_MEMOPS;
+        CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+
+#if CUDA_VERSION >= 12010
+        const struct sp_context *context = context_of(block);
+        unsigned int flags;
+        CUcontext popped;
+
+        if (!context)
+                context = sp_context_current();
+        if (!context)
+                return CUDA_ERROR_INVALID_CONTEXT;
+        if (!on)
+                result = CUDA_SUCCESS;
+        else if (sp_driver.cuCtxSetFlags &&
+                 sp_driver.cuCtxPushCurrent_v2(context->handle) == CUDA_SUCCESS) {
+                result = sp_driver.cuCtxGetFlags(&flags);
+                if (result == CUDA_SUCCESS)
+                        result = sp_driver.cuCtxSetFlags(flags | CU_CTX_SYNC_MEMOPS);
+                sp_driver.cuCtxPopCurrent_v2(&popped);
+        }
+#endif
+        if (result != CUDA_SUCCESS)
+                return result;
+        spm_set_user(sp_model_enter(), block->address, user);
+        sp_model_leave();
+        return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI sp_on_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
+                                             CUdeviceptr pointer)
+{
+        struct spm_allocation block;
+        enum whose whose = look_up(pointer, &block);
+
+        if (whose == FREED)
+                return CUDA_ERROR_INVALID_VALUE;
+        if (whose == OURS && value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS &&
+            !sp_backing_is_native(block.cookie))
+                return set_sync_memops(&block, *(const int *)value != 0);
+        return sp_driver.cuPointerSetAttribute(value, attribute, pointer);
+}
+
+/* memory in all */
+
+static uint64_t idle_bytes(const struct sp_device *device)
+{
+        struct spm_model *model = sp_model_enter();
+        struct sp_context *context = NULL;
+        struct spm_stats stats;
+        uint64_t sum = 0;
+
+        while ((context = sp_context_each(context)))
+                if (context->device == device && !atomic_load(&context->gone) &&
+                    spm_stats(model, context->sync_pool, &stats) == SPM_OK)
+                        sum += stats.ready_bytes + stats.pending_bytes;
+        if (spm_stats(model, atomic_load(&device->async_pool), &stats) == SPM_OK)
+                sum += stats.ready_bytes + stats.pending_bytes;
+        sp_model_leave();
+        return sum;
+}
+
+/* What the pool holds and nobody uses is as good as free: it is given back when it is wanted. */
+CUresult CUDAAPI sp_on_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+        CUresult result = sp_driver.cuMemGetInfo_v2(free_bytes, total_bytes);
+        struct sp_context *context;
+        size_t sum;
+
+        if (result != CUDA_SUCCESS || !free_bytes || !sp_route_pools() || !sp_life_has_begun())
+                return result;
+        context = sp_context_current();
+        if (!context)
+                return result;
+        sum = *free_bytes + idle_bytes(context->device);
+        *free_bytes = sum < context->device->total_bytes ? sum : context->device->total_bytes;
+        return result;
+}
+
+/* memory that leaves the process */
+
+CUresult CUDAAPI sp_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
+{
+        struct spm_allocation block;
+        enum whose whose = look_up(pointer, &block);
+        CUresult result;
+
+        /* The handle would be that of the whole range, and the other side cannot know (Q2). */
+        if (whose == FREED || (whose == OURS && !is_whole_native(&block)))
+                return CUDA_ERROR_INVALID_VALUE;
+        result = sp_driver.cuIpcGetMemHandle(handle, pointer);
+        if (whose == OURS && result == CUDA_SUCCESS)
+                export(&block);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr pointer, size_t size,
+                                                     CUmemRangeHandleType type,
+                                                     unsigned long long flags)
+{
+        struct spm_allocation block;
+        enum whose whose = look_up(pointer, &block);
+        CUresult result;
+
+        if (whose == FREED || (whose == OURS && size > block.address + block.reserved - pointer))
+                return CUDA_ERROR_INVALID_VALUE;
+        result = sp_driver.cuMemGetHandleForAddressRange(handle, pointer, size, type, flags);
+        if (whose == OURS && result == CUDA_SUCCESS)
+                export(&block);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle,
+                                                   void *address)
+{
+        CUdeviceptr pointer = (CUdeviceptr)(uintptr_t)address;
+        struct spm_allocation block;
+        CUresult result;
+
+        if (look_up(pointer, &block) != FOREIGN)
+                return CUDA_ERROR_INVALID_VALUE;
+        result = sp_driver.cuMemRetainAllocationHandle(handle, address);
+        if (result == CUDA_SUCCESS)
+                sp_ledger_retain(*handle, pointer);
+        return result;
+}
+
+/* Of cuMemAlloc memory the driver says that nobody has access, which is what it was asked: the
+ * question is about mappings (measured). */
+CUresult CUDAAPI sp_on_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
+                                      CUdeviceptr pointer)
+{
+        struct spm_allocation block;
+        enum whose whose = look_up(pointer, &block);
+        CUresult result;
+
+        if (whose == FREED)
+                return CUDA_ERROR_INVALID_VALUE;
+        result = sp_driver.cuMemGetAccess(flags, location, pointer);
+        if (whose == OURS && result == CUDA_SUCCESS && context_of(&block))
+                *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        return result;
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Perform -- carry out what the model asks for, and report what came of it
+ *
+ * A stamp of the model is a struct sp_stamp here. Whoever uses one holds a
+ * reference, so that another thread's SPM_ACT_DROP does not give its event to
+ * somebody else in the middle of a wait.
+ *
+ * In observe mode the model decides as if it served, and nothing is carried
+ * out: a stamp is reported as not to be had.
+ */
+
+#include "route/perform.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/config.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/table.h"
+#include "report/counters.h"
+#include "stamp/stamp.h"
+#include "track/backing.h"
+#include "track/state.h"
+#include "track/stream.h"
+
+struct stamp_entry {
+        spm_stamp id;
+        struct sp_stamp stamp;
+        struct sp_context *context;
+        unsigned int references; /* one is the model's */
+        UT_hash_handle hh;
+};
+
+/* Guarded by: table_lock. */
+static struct stamp_entry *stamps;
+static struct sp_lock table_lock = SP_LOCK_INIT(SP_RANK_CONTEXT);
+
+/* stamps */
+
+static bool add_stamp(spm_stamp id, const struct sp_stamp *stamp, struct sp_context *context)
+{
+        struct stamp_entry *entry = calloc(1, sizeof(*entry));
+        bool added;
+
+        if (!entry)
+                return false;
+        entry->id = id;
+        entry->stamp = *stamp;
+        entry->context = context;
+        entry->references = 1;
+        sp_lock_take(&table_lock);
+        HASH_ADD(hh, stamps, id, sizeof(id), entry);
+        added = entry->hh.tbl != NULL;
+        sp_lock_drop(&table_lock);
+        if (!added)
+                free(entry);
+        return added;
+}
+
+static struct stamp_entry *get_stamp(spm_stamp id)
+{
+        struct stamp_entry *entry;
+
+        sp_lock_take(&table_lock);
+        HASH_FIND(hh, stamps, &id, sizeof(id), entry);
+        if (entry)
+                entry->references++;
+        sp_lock_drop(&table_lock);
+        return entry;
+}
+
+static void put_stamp(struct stamp_entry *entry)
+{
+        bool last;
+
+        sp_lock_take(&table_lock);
+        last = --entry->references == 0;
+        if (last)
+                HASH_DEL(stamps, entry);
+        sp_lock_drop(&table_lock);
+        if (!last)
+                return;
+        /* The events of a context that is gone are gone with it. */
+        if (!atomic_load(&entry->context->gone))
+                sp_stamp_drop(&entry->stamp);
+        free(entry);
+}
+
+CUstreamCaptureMode sp_bracket_open(void)
+{
+        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+        if (sp_driver.cuThreadExchangeStreamCaptureMode)
+                sp_driver.cuThreadExchangeStreamCaptureMode(&mode);
+        return mode;
+}
+
+void sp_bracket_close(CUstreamCaptureMode mode)
+{
+        if (sp_driver.cuThreadExchangeStreamCaptureMode)
+                sp_driver.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+/* A default stream's handle means the current context's, so that has to be the right one. */
+static bool enter_for(const struct sp_stream *stream)
+{
+        if (stream->handle != CU_STREAM_LEGACY && stream->handle != CU_STREAM_PER_THREAD)
+                return false;
+        return sp_driver.cuCtxPushCurrent_v2(stream->context->handle) == CUDA_SUCCESS;
+}
+
+static void leave_for(bool entered)
+{
+        CUcontext popped;
+
+        if (entered)
+                sp_driver.cuCtxPopCurrent_v2(&popped);
+}
+
+/* one action each */
+
+static CUresult record_in_context(struct sp_context *context, struct sp_stamp *stamp)
+{
+        unsigned int count = 0;
+        CUstream *others = NULL;
+        CUresult result;
+
+#if CUDA_VERSION >= 12050
+        if (!sp_driver.cuCtxRecordEvent)
+#endif
+                others = sp_stream_others(context, &count);
+        if (count == UINT_MAX)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        result = sp_stamp_in_context(&context->stamper, others, count, stamp);
+        free(others);
+        return result;
+}
+
+static CUresult record(const struct spm_action *action, struct sp_stamp *stamp,
+                       struct sp_context **context)
+{
+        struct sp_stream *stream;
+        CUresult result;
+        bool entered;
+
+        if (!action->stream) {
+                *context = sp_context_by_model(action->context);
+                if (!*context || atomic_load(&(*context)->gone) || sp_is_capturing())
+                        return CUDA_ERROR_NOT_PERMITTED;
+                return record_in_context(*context, stamp);
+        }
+        stream = sp_stream_by_model(action->stream);
+        if (!stream || atomic_load(&stream->is_capturing))
+                return CUDA_ERROR_NOT_PERMITTED;
+        *context = stream->context;
+        entered = enter_for(stream);
+        result = sp_stamp_on_stream(&stream->context->stamper, stream->handle, stamp);
+        leave_for(entered);
+        return result;
+}
+
+static bool perform_record(const struct spm_action *action)
+{
+        struct sp_context *context = NULL;
+        struct spm_actions more;
+        struct sp_stamp stamp;
+        bool recorded = false;
+        CUresult result;
+
+        if (sp_config()->mode != SP_MODE_OBSERVE) {
+                result = record(action, &stamp, &context);
+                sp_context_note_result(context, result);
+                recorded = result == CUDA_SUCCESS;
+                if (recorded && !add_stamp(action->stamp, &stamp, context)) {
+                        sp_stamp_drop(&stamp);
+                        recorded = false;
+                }
+        }
+        sp_count_add(stamps_recorded, recorded);
+        spm_stamp_recorded(sp_model_enter(), action->stamp, recorded, &more);
+        sp_model_leave();
+        sp_perform(&more, NULL);
+        return recorded;
+}
+
+static bool perform_wait_stream(const struct spm_action *action)
+{
+        struct sp_stream *stream = sp_stream_by_model(action->stream);
+        struct stamp_entry *entry = get_stamp(action->stamp);
+        CUresult result = CUDA_ERROR_INVALID_HANDLE;
+
+        if (stream && entry) {
+                bool entered = enter_for(stream);
+
+                result = sp_stamp_make_wait(&entry->stamp, stream->handle);
+                leave_for(entered);
+                sp_count(device_waits);
+        }
+        if (entry)
+                put_stamp(entry);
+        return result == CUDA_SUCCESS;
+}
+
+static void perform_poll(const struct spm_action *action, bool waits)
+{
+        struct stamp_entry *entry = get_stamp(action->stamp);
+        struct spm_actions more;
+        CUresult result;
+
+        if (!entry)
+                return;
+        if (waits)
+                sp_count(host_waits);
+        else
+                sp_count(stamps_polled);
+        result = waits ? sp_stamp_wait(&entry->stamp, action->bounded)
+                       : sp_stamp_poll(&entry->stamp);
+        sp_context_note_result(entry->context, result);
+        put_stamp(entry);
+        if (result != CUDA_SUCCESS)
+                return;
+        spm_stamp_done(sp_model_enter(), action->stamp, &more);
+        sp_model_leave();
+        sp_perform(&more, NULL);
+}
+
+/* A question about, or a wait for, a whole stream or context on the model's behalf. */
+static void perform_sync(struct spm_scope scope, struct sp_context *context, CUstream stream)
+{
+        struct spm_actions more;
+        struct spm_ticket ticket;
+        CUcontext popped;
+        CUresult result;
+
+        if (spm_sync_begin(sp_model_enter(), scope, &ticket) != SPM_OK) {
+                sp_model_leave();
+                return;
+        }
+        sp_model_leave();
+        result = sp_driver.cuCtxPushCurrent_v2(context->handle);
+        if (result == CUDA_SUCCESS) {
+                result = stream ? sp_driver.cuStreamQuery(stream) : sp_driver.cuCtxSynchronize();
+                sp_driver.cuCtxPopCurrent_v2(&popped);
+        }
+        sp_context_note_result(context, result);
+        spm_sync_end(sp_model_enter(), &ticket, SPM_SYNC_POLL, result == CUDA_SUCCESS, &more);
+        sp_model_leave();
+        sp_perform(&more, NULL);
+}
+
+static void perform_poll_stream(const struct spm_action *action)
+{
+        struct sp_stream *stream = sp_stream_by_model(action->stream);
+        struct spm_scope scope = {SPM_SCOPE_STREAM, action->stream};
+
+        if (!stream || sp_is_capturing())
+                return;
+        sp_count(stamps_polled);
+        perform_sync(scope, stream->context, stream->handle);
+}
+
+static void perform_sync_context(const struct spm_action *action)
+{
+        struct sp_context *context = sp_context_by_model(action->context);
+        struct spm_scope scope = {SPM_SCOPE_CONTEXT, action->context};
+
+        if (!context || atomic_load(&context->gone) || sp_is_capturing())
+                return;
+        sp_count(host_waits);
+        perform_sync(scope, context, NULL);
+}
+
+/* growth */
+
+static struct sp_device *owner_of(spm_pool pool, struct sp_context **context)
+{
+        *context = NULL;
+        while ((*context = sp_context_each(*context)))
+                if ((*context)->sync_pool == pool)
+                        return (*context)->device;
+        for (struct sp_device *device = sp_device_each(NULL); device;
+             device = sp_device_each(device))
+                if (device->async_pool == pool)
+                        return device;
+        return NULL;
+}
+
+/* First what the model would like, then what it needs, then what it needs once the other pools
+ * of the device have given back what they hold idle. */
+static CUresult obtain(const struct spm_action *action, struct sp_segment **segment)
+{
+        struct sp_context *context;
+        struct sp_device *device = owner_of(action->pool, &context);
+        CUresult result;
+
+        if (!device)
+                return CUDA_ERROR_INVALID_CONTEXT;
+        result = sp_backing_obtain(action->pool, device, context, action->preferred, segment);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && action->size < action->preferred)
+                result = sp_backing_obtain(action->pool, device, context, action->size, segment);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve_device(device))
+                result = sp_backing_obtain(action->pool, device, context, action->size, segment);
+        sp_context_note_result(context, result);
+        return result;
+}
+
+static void perform_grow(const struct spm_action *action, struct spm_request *request)
+{
+        enum spm_status status = SPM_E_OUT_OF_MEMORY;
+        struct sp_segment *segment;
+        spm_segment id;
+
+        assert(request);
+        if (obtain(action, &segment) == CUDA_SUCCESS) {
+                status = spm_segment_add(sp_model_enter(), action->pool, segment->base,
+                                         segment->size, segment, &id);
+                sp_model_leave();
+                if (status != SPM_OK)
+                        sp_backing_give_back(segment);
+        }
+        if (status == SPM_OK)
+                return;
+        spm_grow_failed(sp_model_enter(), request);
+        sp_model_leave();
+}
+
+static void perform_drop(const struct spm_action *action)
+{
+        struct stamp_entry *entry = get_stamp(action->stamp);
+
+        if (!entry)
+                return;
+        put_stamp(entry);
+        put_stamp(entry);
+}
+
+/* all of them */
+
+static bool perform_one(const struct spm_action *action, struct spm_request *request)
+{
+        switch (action->kind) {
+        case SPM_ACT_RECORD:
+                return perform_record(action);
+        case SPM_ACT_WAIT_STREAM:
+                return perform_wait_stream(action);
+        case SPM_ACT_POLL:
+                perform_poll(action, false);
+                return true;
+        case SPM_ACT_POLL_STREAM:
+                perform_poll_stream(action);
+                return true;
+        case SPM_ACT_WAIT_HOST:
+                perform_poll(action, true);
+                return true;
+        case SPM_ACT_SYNC_CONTEXT:
+                perform_sync_context(action);
+                return true;
+        case SPM_ACT_GROW:
+                perform_grow(action, request);
+                return true;
+        case SPM_ACT_RELEASE:
+                sp_backing_give_back(action->cookie);
+                return true;
+        case SPM_ACT_DROP:
+                perform_drop(action);
+                return true;
+        }
+        return true;
+}
+
+bool sp_perform(const struct spm_actions *actions, struct spm_request *request)
+{
+        CUstreamCaptureMode mode;
+        bool kept = true;
+
+        if (!actions->count)
+                return true;
+        mode = sp_bracket_open();
+        for (unsigned int i = 0; i < actions->count; i++)
+                kept = perform_one(&actions->item[i], request) && kept;
+        sp_bracket_close(mode);
+        return kept;
+}
+
+/* A request ends after a handful of steps; one that does not is a broken promise of the model,
+ * and the program must not pay for it. */
+#define STEPS_MAX 1000
+
+bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocation *block)
+{
+        struct spm_request request = {
+                .pool = pool, .stream = stream, .size = size, .may_wait = true};
+        struct spm_actions actions;
+        enum spm_status status;
+        unsigned int steps = 0;
+        bool kept;
+
+        do {
+                status = spm_alloc(sp_model_enter(), &request, block, &actions);
+                sp_model_leave();
+                kept = sp_perform(&actions, &request);
+        } while (status == SPM_AGAIN && ++steps < STEPS_MAX);
+        assert(steps < STEPS_MAX);
+        if (status != SPM_OK || kept || sp_config()->mode == SP_MODE_OBSERVE)
+                return status == SPM_OK;
+
+        spm_alloc_undo(sp_model_enter(), block->address, &actions);
+        sp_model_leave();
+        sp_perform(&actions, NULL);
+        return false;
+}

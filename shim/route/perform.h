@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SP_ROUTE_PERFORM_H
+#define SP_ROUTE_PERFORM_H
+
+/*
+ * Perform -- carry out what the model asks for, and report what came of it
+ *
+ * The model decides what and why; this module does it, on the calling thread
+ * and with no lock held, because a driver call can block and can call us back.
+ */
+
+#include <stdbool.h>
+#include <streampool/model.h>
+
+#include "driver/driver.h"
+#include "track/context.h"
+
+/*
+ * Driver calls of our own are made between these two, so that they are legal
+ * while some stream of the program captures (C4, D15).
+ */
+CUstreamCaptureMode sp_bracket_open(void);
+void sp_bracket_close(CUstreamCaptureMode mode);
+
+/**
+ * sp_perform() - all actions in order
+ * @request: the request they belong to, for SPM_ACT_GROW; else NULL
+ *
+ * Return: false if a wait on the device, or the stamp it needs, was not to be had: what
+ * spm_alloc() promised does not hold then.
+ */
+bool sp_perform(const struct spm_actions *actions, struct spm_request *request);
+
+/**
+ * sp_serve() - a block for the program, or nothing
+ * @stream: 0 for a synchronous pool
+ *
+ * Return: false when the pool has none; the driver is to be asked instead.
+ */
+bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocation *block);
+
+/**
+ * sp_relieve() - a driver call failed for memory: give back what the pools hold idle (O2)
+ *
+ * Waits for freed blocks to become idle, for a bounded time and not while something captures.
+ * Looks at the current context's device; without one, at every device.
+ *
+ * Return: true if something was given back, so that the call is worth another try.
+ */
+bool sp_relieve(void);
+
+/** sp_relieve_device() - the same for one device. */
+bool sp_relieve_device(struct sp_device *device);
+
+/** sp_trim_pool() - give back what is ready in @pool beyond @keep bytes; the bytes given back. */
+size_t sp_trim_pool(spm_pool pool, size_t keep);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Relieve -- the device is full: what do the pools hold that nobody uses?
+ *
+ * The driver's own cuMemFree would have waited and given the memory back, so
+ * here we may wait as well: for everything freed so far, but only for a bounded
+ * time, because the stamp also covers work that was submitted after the free
+ * and that may never end (F6, G5).
+ */
+
+#include "route/perform.h"
+
+#include <stdlib.h>
+
+#include "base/config.h"
+#include "report/counters.h"
+#include "stamp/stamp.h"
+#include "track/state.h"
+#include "track/stream.h"
+
+size_t sp_trim_pool(spm_pool pool, size_t keep)
+{
+        size_t sum = 0, released;
+        struct spm_actions actions;
+        enum spm_status status;
+
+        do {
+                released = 0;
+                status = spm_trim(sp_model_enter(), pool, keep, &released, &actions);
+                sp_model_leave();
+                sp_perform(&actions, NULL);
+                sum += released;
+        } while (status == SPM_AGAIN);
+        return sum;
+}
+
+static bool has_pending(spm_pool pool)
+{
+        struct spm_stats stats;
+        bool known = spm_stats(sp_model_enter(), pool, &stats) == SPM_OK;
+
+        sp_model_leave();
+        return known && stats.pending_bytes > 0;
+}
+
+/* Everything freed in the context so far becomes ready, if it is done soon. */
+static void settle(struct sp_context *context)
+{
+        struct spm_scope scope = {SPM_SCOPE_CONTEXT, context->model};
+        unsigned int count = 0;
+        CUstream *others = sp_stream_others(context, &count);
+        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+        struct spm_actions actions;
+        struct spm_ticket ticket;
+        struct sp_stamp stamp;
+        enum spm_status status;
+
+        status = spm_sync_begin(sp_model_enter(), scope, &ticket);
+        sp_model_leave();
+        if (status == SPM_OK) {
+                if (others)
+                        result = sp_stamp_in_context(&context->stamper, others, count, &stamp);
+                if (result == CUDA_SUCCESS) {
+                        result = sp_stamp_wait(&stamp, true);
+                        sp_stamp_drop(&stamp);
+                        sp_count(host_waits);
+                }
+                sp_context_note_result(context, result);
+                spm_sync_end(sp_model_enter(), &ticket, SPM_SYNC_POLL, result == CUDA_SUCCESS,
+                             &actions);
+                sp_model_leave();
+                sp_perform(&actions, NULL);
+        }
+        free(others);
+}
+
+bool sp_relieve_device(struct sp_device *device)
+{
+        CUstreamCaptureMode mode;
+        size_t released = 0;
+
+        if (sp_config()->mode != SP_MODE_POOL)
+                return false;
+        mode = sp_bracket_open();
+        for (struct sp_context *context = sp_context_each(NULL); context;
+             context = sp_context_each(context)) {
+                if (context->device != device || !sp_context_pools(context))
+                        continue;
+                if (!sp_is_capturing() && (has_pending(context->sync_pool) ||
+                                           (device->async_pool && has_pending(device->async_pool))))
+                        settle(context);
+                released += sp_trim_pool(context->sync_pool, 0);
+        }
+        if (device->async_pool)
+                released += sp_trim_pool(device->async_pool, 0);
+        sp_bracket_close(mode);
+        if (released)
+                sp_count(reliefs);
+        return released > 0;
+}
+
+bool sp_relieve(void)
+{
+        struct sp_context *current = sp_context_current();
+        bool relieved = false;
+
+        if (current)
+                return sp_relieve_device(current->device);
+        for (struct sp_device *device = sp_device_each(NULL); device;
+             device = sp_device_each(device))
+                relieved = sp_relieve_device(device) || relieved;
+        return relieved;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Route -- does this call belong to the pool, to the mirror, or to the driver? */
+
+#include "route/route.h"
+
+#include "base/config.h"
+#include "base/life.h"
+#include "route/perform.h"
+#include "track/state.h"
+
+bool sp_route_start(void)
+{
+        return sp_state_start();
+}
+
+bool sp_route_is_quiet(void)
+{
+        return sp_life_is_on() && !sp_is_capturing();
+}
+
+bool sp_route_pools(void)
+{
+        return sp_config()->mode == SP_MODE_POOL;
+}
+
+static bool may_pool(void)
+{
+        return sp_route_pools() && sp_route_is_quiet();
+}
+
+struct sp_context *sp_route_pooling_context(void)
+{
+        struct sp_context *context = may_pool() ? sp_context_current() : NULL;
+
+        return context && sp_context_pools(context) ? context : NULL;
+}
+
+struct sp_stream *sp_route_pooling_stream(CUstream handle)
+{
+        struct sp_stream *stream = may_pool() ? sp_stream_of(handle) : NULL;
+
+        if (!stream || !stream->context->device->async_pool || !sp_context_pools(stream->context) ||
+            !atomic_load_explicit(&stream->context->device->is_default_current,
+                                  memory_order_relaxed))
+                return NULL;
+        return stream;
+}
+
+bool sp_route_owns(CUdeviceptr address)
+{
+        struct spm_allocation block;
+        enum spm_status status;
+
+        if (!sp_route_pools())
+                return false;
+        status = spm_find(sp_model_enter(), address, &block);
+        sp_model_leave();
+        return status != SPM_E_FOREIGN;
+}
+
+CUresult sp_route_ask_driver(void)
+{
+        return sp_driver.cuMemFree_v2(0);
+}
+
+/* mirror */
+
+uint64_t sp_mirror_alloc(spm_pool pool, spm_stream stream, size_t size)
+{
+        struct spm_allocation block;
+
+        if (sp_config()->mode != SP_MODE_OBSERVE || !pool)
+                return 0;
+        return sp_serve(pool, stream, size, &block) ? block.address : 0;
+}
+
+void sp_mirror_free(uint64_t shadow, enum spm_free_kind kind, spm_stream stream)
+{
+        struct spm_actions actions;
+        enum spm_status status;
+
+        if (!shadow)
+                return;
+        status = spm_free(sp_model_enter(), shadow, 0, kind, stream, NULL, &actions);
+        sp_model_leave();
+        if (status == SPM_OK)
+                sp_perform(&actions, NULL);
+}
+
+/* waits of the program */
+
+void sp_sync_start(struct sp_sync *sync, struct sp_context *context, struct spm_scope scope)
+{
+        *sync = (struct sp_sync){.context = context};
+        if (!context || !sp_life_is_on())
+                return;
+        sync->open = spm_sync_begin(sp_model_enter(), scope, &sync->ticket) == SPM_OK;
+        sp_model_leave();
+}
+
+void sp_sync_finish(struct sp_sync *sync, enum spm_sync how, CUresult result)
+{
+        struct spm_actions actions;
+
+        sp_context_note_result(sync->context, result);
+        if (!sync->open)
+                return;
+        spm_sync_end(sp_model_enter(), &sync->ticket, how, result == CUDA_SUCCESS, &actions);
+        sp_model_leave();
+        sp_perform(&actions, NULL);
+}

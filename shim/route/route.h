@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SP_ROUTE_ROUTE_H
+#define SP_ROUTE_ROUTE_H
+
+/*
+ * Route -- does this call belong to the pool, to the mirror, or to the driver?
+ *
+ *   pool     memory comes from the pool, the ledger writes it down
+ *   mirror   STREAMPOOL_MODE=observe: the driver serves, and the model is told
+ *            what it would have served, so that the report can say what the
+ *            pool would have saved
+ *   driver   everything else, and everything while a capture is open: what is
+ *            legal then is the driver's to say (C7)
+ */
+
+#include <stdbool.h>
+#include <streampool/model.h>
+
+#include "driver/driver.h"
+#include "track/context.h"
+#include "track/stream.h"
+
+/* Off the hot path, and out of its way. */
+#define SP_COLD __attribute__((noinline, cold))
+
+/** sp_route_start() - the model and the figures; false when the host has no memory for them. */
+bool sp_route_start(void);
+
+/** sp_route_pooling_context() - the current context if a synchronous block may be served in it now.
+ */
+struct sp_context *sp_route_pooling_context(void);
+
+/** sp_route_pooling_stream() - the stream of this call if an asynchronous block may be served on
+ * it. */
+struct sp_stream *sp_route_pooling_stream(CUstream handle);
+
+/** sp_route_pools() - is this the mode in which addresses of ours exist? */
+bool sp_route_pools(void);
+
+/** sp_route_owns() - is @address inside memory of ours? Also of freed blocks. */
+bool sp_route_owns(CUdeviceptr address);
+
+/**
+ * sp_route_ask_driver() - what would the driver say to a cuMemFree here and now?
+ *
+ * Asked only where the answer can differ from "yes": while a capture is open (the driver refuses,
+ * and invalidates the capture: M22), after a sticky error, and when the process is about to end.
+ * cuMemFree(0) is judged by the same rules and does nothing else; it does not wait (measured).
+ */
+CUresult sp_route_ask_driver(void);
+
+/** sp_route_is_quiet() - no capture, no end in sight: sp_route_ask_driver() need not be asked. */
+bool sp_route_is_quiet(void);
+
+/* Mirror: @shadow is what the model gave instead of the driver's address, 0 for "not mirrored". */
+uint64_t sp_mirror_alloc(spm_pool pool, spm_stream stream, size_t size);
+void sp_mirror_free(uint64_t shadow, enum spm_free_kind kind, spm_stream stream);
+
+/* A wait of the program for a whole context, seen before and after; *ticket 0 if not followed. */
+struct sp_sync {
+        struct sp_context *context;
+        struct spm_ticket ticket;
+        bool open;
+};
+void sp_sync_start(struct sp_sync *sync, struct sp_context *context, struct spm_scope scope);
+void sp_sync_finish(struct sp_sync *sync, enum spm_sync how, CUresult result);
+
+#endif

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Context -- which context, on which device, and with which pools
+ *
+ * A record is made outside the lock, because that takes driver calls, and then
+ * published under it; of two threads that make the same one the second drops
+ * its own.
+ */
+
+#include "track/context.h"
+
+#include <stdlib.h>
+
+#include "base/config.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "track/state.h"
+
+#define MIB ((size_t)1 << 20)
+
+/* Guarded by: table_lock. Both lists only grow, newest first. */
+static struct sp_context *_Atomic contexts;
+static struct sp_device *_Atomic devices;
+static struct sp_lock table_lock = SP_LOCK_INIT(SP_RANK_CONTEXT);
+
+struct sp_context *sp_context_each(struct sp_context *context)
+{
+        return context ? context->next : atomic_load(&contexts);
+}
+
+struct sp_device *sp_device_each(struct sp_device *device)
+{
+        return device ? device->next : atomic_load(&devices);
+}
+
+struct sp_device *sp_device_of_ordinal(int ordinal)
+{
+        struct sp_device *device = NULL;
+
+        while ((device = sp_device_each(device)) && device->ordinal != ordinal)
+                ;
+        return device;
+}
+
+/* devices */
+
+static bool has(CUdevice ordinal, CUdevice_attribute attribute)
+{
+        int value = 0;
+
+        return sp_driver.cuDeviceGetAttribute &&
+               sp_driver.cuDeviceGetAttribute(&value, attribute, ordinal) == CUDA_SUCCESS && value;
+}
+
+static bool has_vmm_calls(void)
+{
+        return sp_driver.cuMemCreate && sp_driver.cuMemRelease && sp_driver.cuMemAddressReserve &&
+               sp_driver.cuMemAddressFree && sp_driver.cuMemMap && sp_driver.cuMemUnmap &&
+               sp_driver.cuMemSetAccess;
+}
+
+/* Asynchronous blocks outlive contexts, so cuMemAlloc segments cannot be behind them (A20). */
+static bool can_pool_async(const struct sp_device *device)
+{
+        const struct sp_config *config = sp_config();
+
+        if (!device->default_pool || !sp_driver.cuDeviceGetMemPool)
+                return false;
+        return config->mode == SP_MODE_OBSERVE ||
+               (device->has_vmm && config->backing != SP_BACKING_NATIVE);
+}
+
+static spm_pool make_async_pool(const struct sp_device *device)
+{
+        const struct sp_config *config = sp_config();
+        struct spm_pool_config wish = {
+                .kind = SPM_POOL_ASYNC,
+                .provider =
+                        config->mode == SP_MODE_OBSERVE ? SPM_PROVIDER_MODEL : SPM_PROVIDER_CALLER,
+                .device = device->ordinal,
+                .keep = sp_amount_bytes(config->keep, device->total_bytes),
+        };
+        spm_pool pool;
+
+        if (spm_pool_create(sp_model_enter(), &wish, &pool) != SPM_OK)
+                pool = 0;
+        sp_model_leave();
+        return pool;
+}
+
+spm_pool sp_device_renew_async_pool(struct sp_device *device)
+{
+        if (!atomic_load(&device->async_pool))
+                return 0;
+        return atomic_exchange(&device->async_pool, make_async_pool(device));
+}
+
+static struct sp_device *make_device(CUdevice ordinal)
+{
+        struct sp_device *device = calloc(1, sizeof(*device));
+
+        if (!device)
+                return NULL;
+        device->ordinal = ordinal;
+        if (sp_driver.cuDeviceTotalMem_v2)
+                sp_driver.cuDeviceTotalMem_v2(&device->total_bytes, ordinal);
+        device->has_vmm = has_vmm_calls() &&
+                          has(ordinal, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+        device->has_rdma_vmm =
+                has(ordinal, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
+        if (!sp_driver.cuDeviceGetDefaultMemPool ||
+            !has(ordinal, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) ||
+            sp_driver.cuDeviceGetDefaultMemPool(&device->default_pool, ordinal) != CUDA_SUCCESS)
+                device->default_pool = NULL;
+        if (can_pool_async(device)) {
+                CUmemoryPool current = NULL;
+
+                atomic_init(&device->is_default_current,
+                            sp_driver.cuDeviceGetMemPool(&current, ordinal) == CUDA_SUCCESS &&
+                                    current == device->default_pool);
+                atomic_init(&device->async_pool, make_async_pool(device));
+        }
+        return device;
+}
+
+static struct sp_device *device_of(CUdevice ordinal)
+{
+        struct sp_device *device = sp_device_of_ordinal(ordinal), *made;
+
+        if (device)
+                return device;
+        made = make_device(ordinal);
+        if (!made)
+                return NULL;
+        sp_lock_take(&table_lock);
+        device = sp_device_of_ordinal(ordinal);
+        if (!device) {
+                device = made;
+                device->next = atomic_load(&devices);
+                atomic_store(&devices, device);
+                made = NULL;
+        }
+        sp_lock_drop(&table_lock);
+        free(made);
+        return device;
+}
+
+/* contexts */
+
+static unsigned long long id_of(CUcontext handle)
+{
+        unsigned long long id = 0;
+
+#if CUDA_VERSION >= 12000
+        /* Without ids (drivers before 12.0) the hooked destroy and reset calls tell lives apart. */
+        if (sp_driver.cuCtxGetId && sp_driver.cuCtxGetId(handle, &id) != CUDA_SUCCESS)
+                id = 0;
+#endif
+        return id;
+}
+
+static struct sp_context *find(CUcontext handle, unsigned long long id)
+{
+        struct sp_context *context = NULL;
+
+        while ((context = sp_context_each(context)))
+                if (context->handle == handle && context->id == id &&
+                    !atomic_load_explicit(&context->gone, memory_order_acquire))
+                        break;
+        return context;
+}
+
+/* Blocks as the driver lays them out: 512 bytes apart, above 1 MiB on pages of 2 MiB (M17). */
+static bool add_to_model(struct sp_context *context)
+{
+        const struct sp_config *config = sp_config();
+        bool observes = config->mode == SP_MODE_OBSERVE;
+        bool is_native = !context->device->has_vmm || config->backing == SP_BACKING_NATIVE;
+        struct spm_pool_config wish = {
+                .kind = SPM_POOL_SYNC,
+                .provider = observes ? SPM_PROVIDER_MODEL : SPM_PROVIDER_CALLER,
+                .device = context->device->ordinal,
+                .release_needs_idle = is_native,
+                .keep = sp_amount_bytes(config->keep, context->device->total_bytes),
+                .large_size = MIB,
+                .large_align = 2 * MIB,
+        };
+        struct spm_model *model = sp_model_enter();
+        bool done = spm_context_add(model, context->device->ordinal, &context->model) == SPM_OK &&
+                    spm_stream_add(model, context->model, SPM_STREAM_LEGACY, &context->legacy) ==
+                            SPM_OK;
+
+        wish.context = context->model;
+        done = done && spm_pool_create(model, &wish, &context->sync_pool) == SPM_OK;
+        sp_model_leave();
+        return done;
+}
+
+/* Retaining an active primary context and releasing it again changes nothing. */
+static bool is_primary(CUcontext handle, CUdevice ordinal)
+{
+        unsigned int flags;
+        int active = 0;
+        CUcontext primary = NULL;
+
+        if (sp_driver.cuDevicePrimaryCtxGetState(ordinal, &flags, &active) != CUDA_SUCCESS ||
+            !active || sp_driver.cuDevicePrimaryCtxRetain(&primary, ordinal) != CUDA_SUCCESS)
+                return false;
+        if (sp_driver.cuDevicePrimaryCtxRelease_v2)
+                sp_driver.cuDevicePrimaryCtxRelease_v2(ordinal);
+        else
+                sp_driver.cuDevicePrimaryCtxRelease(ordinal);
+        return primary == handle;
+}
+
+static struct sp_context *make_context(CUcontext handle, unsigned long long id)
+{
+        struct sp_context *context = calloc(1, sizeof(*context));
+        CUcontext popped;
+        CUdevice ordinal;
+        CUresult result;
+
+        if (!context)
+                return NULL;
+        context->handle = handle;
+        context->id = id;
+        sp_stamper_init(&context->stamper, handle);
+        result = sp_driver.cuCtxPushCurrent_v2(handle);
+        if (result == CUDA_SUCCESS) {
+                result = sp_driver.cuCtxGetDevice(&ordinal);
+                sp_driver.cuCtxPopCurrent_v2(&popped);
+        }
+        context->device = result == CUDA_SUCCESS ? device_of(ordinal) : NULL;
+        if (!context->device || !add_to_model(context)) {
+                free(context);
+                return NULL;
+        }
+        context->is_primary = is_primary(handle, ordinal);
+        return context;
+}
+
+bool sp_context_lives(const struct sp_context *context)
+{
+        return context && id_of(context->handle) == context->id;
+}
+
+static void discard(struct sp_context *context)
+{
+        struct spm_actions none;
+
+        if (!context)
+                return;
+        spm_context_remove(sp_model_enter(), context->model, &none);
+        sp_model_leave();
+        free(context);
+}
+
+struct sp_context *sp_context_of(CUcontext handle)
+{
+        unsigned long long id = id_of(handle);
+        struct sp_context *context = find(handle, id), *made;
+
+        if (context)
+                return context;
+        made = make_context(handle, id);
+        if (!made)
+                return NULL;
+        sp_lock_take(&table_lock);
+        context = find(handle, id);
+        if (!context) {
+                context = made;
+                context->next = atomic_load(&contexts);
+                atomic_store(&contexts, context);
+                made = NULL;
+        }
+        sp_lock_drop(&table_lock);
+        discard(made);
+        return context;
+}
+
+struct sp_context *sp_context_find(CUcontext handle)
+{
+        return find(handle, id_of(handle));
+}
+
+struct sp_context *sp_context_current(void)
+{
+        CUcontext handle = NULL;
+
+        if (sp_driver.cuCtxGetCurrent(&handle) != CUDA_SUCCESS || !handle)
+                return NULL;
+        return sp_context_of(handle);
+}
+
+struct sp_context *sp_context_by_model(spm_context model)
+{
+        struct sp_context *context = NULL;
+
+        while ((context = sp_context_each(context)) && context->model != model)
+                ;
+        return context;
+}
+
+struct sp_context *sp_context_by_pool(spm_pool pool)
+{
+        struct sp_context *context = NULL;
+
+        while ((context = sp_context_each(context)) && context->sync_pool != pool)
+                ;
+        return context;
+}
+
+struct sp_context *sp_context_by_id(unsigned long long id)
+{
+        struct sp_context *context = NULL;
+
+        while ((context = sp_context_each(context)))
+                if (context->id == id && !atomic_load(&context->gone))
+                        break;
+        return context;
+}
+
+/* Codes after which a context only ever fails: cuda.h calls them unrecoverable ("the process must
+ * be terminated and relaunched"), or it is gone. */
+static bool is_sticky(CUresult result)
+{
+        switch ((int)result) {
+        case CUDA_ERROR_DEINITIALIZED:
+        case CUDA_ERROR_ECC_UNCORRECTABLE:
+        case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+        case CUDA_ERROR_ILLEGAL_ADDRESS:
+        case CUDA_ERROR_LAUNCH_TIMEOUT:
+        case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+        case CUDA_ERROR_ASSERT:
+        case CUDA_ERROR_HARDWARE_STACK_ERROR:
+        case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+        case CUDA_ERROR_MISALIGNED_ADDRESS:
+        case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+        case CUDA_ERROR_INVALID_PC:
+        case CUDA_ERROR_LAUNCH_FAILED:
+        case CUDA_ERROR_EXTERNAL_DEVICE:
+                return true;
+        default:
+                return false;
+        }
+}
+
+void sp_context_note_result(struct sp_context *context, CUresult result)
+{
+        if (!context || result == CUDA_SUCCESS || !is_sticky(result))
+                return;
+        if (!atomic_exchange(&context->poisoned, true))
+                sp_log(SP_LOG_WARNING,
+                       "context %llu failed with %d: its memory is left to the driver", context->id,
+                       (int)result);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SP_TRACK_CONTEXT_H
+#define SP_TRACK_CONTEXT_H
+
+/*
+ * Context -- which context, on which device, and with which pools
+ *
+ * A context is known by its handle and its id: the primary context keeps its
+ * handle over a reset and is a new one all the same (D16). The program's
+ * current context is asked for, never remembered: the runtime changes it
+ * behind our back.
+ *
+ * Records are never freed, so a pointer to one stays good; `gone` says that it
+ * is history. A process has few.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <streampool/model.h>
+
+#include "base/table.h"
+#include "driver/driver.h"
+#include "stamp/stamp.h"
+
+struct sp_stream;
+
+/* Written once before publication: everything that is not atomic. */
+struct sp_device {
+        CUdevice ordinal;
+        size_t total_bytes;
+        bool has_vmm;
+        bool has_rdma_vmm;
+        CUmemoryPool default_pool;      /* the driver's; NULL where it has no pools */
+        atomic_uint async_pool;         /* an spm_pool; 0: asynchronous memory is the driver's */
+        atomic_bool is_default_current; /* cuMemAllocAsync would use default_pool */
+        struct sp_device *next;
+};
+
+struct sp_context {
+        CUcontext handle;
+        unsigned long long id;
+        bool is_primary;
+        struct sp_device *device;
+        spm_context model;
+        spm_stream legacy;
+        spm_pool sync_pool;
+        struct sp_stream *_Atomic legacy_stream; /* stream.c's; NULL until first used */
+        struct sp_stamper stamper;
+        /* Nothing is pooled here: a green context, or one that could not be set up. */
+        atomic_bool forward_only;
+        /* A sticky error was seen: everything is the driver's from now on (L5). */
+        atomic_bool poisoned;
+        /* Being destroyed, or destroyed. */
+        atomic_bool gone;
+        struct sp_context *next;
+};
+
+/** sp_context_current() - the calling thread's, or NULL if it has none or we cannot follow it. */
+struct sp_context *sp_context_current(void);
+
+/** sp_context_of() - the record of a live context, made if need be; NULL as above. */
+struct sp_context *sp_context_of(CUcontext handle);
+
+/** sp_context_find() - the record of a context if there is one; makes no driver call but
+ * cuCtxGetId. */
+struct sp_context *sp_context_find(CUcontext handle);
+
+/** sp_context_by_model() - the record behind a model handle, or NULL. */
+struct sp_context *sp_context_by_model(spm_context model);
+
+/** sp_context_by_pool() - the context whose synchronous pool this is, or NULL. */
+struct sp_context *sp_context_by_pool(spm_pool pool);
+
+/** sp_context_by_id() - the context the ledger wrote down, if it lives; else NULL. */
+struct sp_context *sp_context_by_id(unsigned long long id);
+
+/** sp_context_each() - newest first: pass NULL for the first; NULL after the last. */
+struct sp_context *sp_context_each(struct sp_context *context);
+struct sp_device *sp_device_each(struct sp_device *device);
+struct sp_device *sp_device_of_ordinal(int ordinal);
+
+/** sp_context_pools() - may memory of this context come from our pools now? */
+static inline bool sp_context_pools(const struct sp_context *context)
+{
+        return !atomic_load_explicit(&context->forward_only, memory_order_relaxed) &&
+               !atomic_load_explicit(&context->poisoned, memory_order_relaxed) &&
+               !atomic_load_explicit(&context->gone, memory_order_relaxed);
+}
+
+/** sp_context_lives() - does the driver still know it? False for NULL. */
+bool sp_context_lives(const struct sp_context *context);
+
+/** sp_device_renew_async_pool() - serve from a new pool from now on; the old one, 0 if none. */
+spm_pool sp_device_renew_async_pool(struct sp_device *device);
+
+/** sp_context_note_result() - @result came from a call on @context: a sticky one poisons it. */
+void sp_context_note_result(struct sp_context *context, CUresult result);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* State -- the one model of this process, and the lock around it */
+
+#include "track/state.h"
+
+#include <assert.h>
+
+#include "base/config.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "driver/driver.h"
+
+#define PATIENCE_MS 200
+
+atomic_uint sp_captures;
+
+/* Written once, before the shim is on; what it points to is guarded by model_lock. */
+static struct spm_model *model;
+static int driver_version;
+static struct sp_lock model_lock = SP_LOCK_INIT(SP_RANK_MODEL);
+
+bool sp_state_start(void)
+{
+        const struct sp_config *config = sp_config();
+        struct spm_config wish = {
+                .batch_blocks = config->batch,
+                .batch_bytes = config->batch_bytes,
+                .pending_limit = config->pending.bytes,
+        };
+
+        if (!sp_driver.cuDriverGetVersion ||
+            sp_driver.cuDriverGetVersion(&driver_version) != CUDA_SUCCESS)
+                driver_version = 0;
+        return spm_model_new(&wish, &model) == SPM_OK;
+}
+
+int sp_state_driver_version(void)
+{
+        return driver_version;
+}
+
+struct spm_model *sp_model_enter(void)
+{
+        sp_lock_take(&model_lock);
+        return model;
+}
+
+void sp_model_leave(void)
+{
+#ifdef SP_CHECK_MODEL
+        char text[256];
+        bool sound = spm_check(model, text, sizeof(text));
+
+        if (!sound)
+                sp_log(SP_LOG_ERROR, "model invariant broken: %s", text);
+        assert(sound);
+#endif
+        sp_lock_drop(&model_lock);
+}
+
+struct spm_model *sp_model_enter_bounded(void)
+{
+        if (!model || !sp_lock_take_bounded(&model_lock, PATIENCE_MS))
+                return NULL;
+        return model;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SP_TRACK_STATE_H
+#define SP_TRACK_STATE_H
+
+/*
+ * State -- the one model of this process, and the lock around it
+ *
+ * Streams wait for events across contexts and devices, so one model knows all
+ * of them. Every spm_ call is made between sp_model_enter() and
+ * sp_model_leave(); no driver call ever is.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <streampool/model.h>
+
+/* Captures open in the process. While it is not 0 nothing is served, stamped or polled (D15). */
+extern atomic_uint sp_captures;
+
+static inline bool sp_is_capturing(void)
+{
+        return atomic_load_explicit(&sp_captures, memory_order_acquire) != 0;
+}
+
+/* Return: false when the host has no memory for a model. */
+bool sp_state_start(void);
+
+/* What the driver called itself when we began; 0 if it did not say. */
+int sp_state_driver_version(void);
+
+struct spm_model *sp_model_enter(void);
+
+/* In builds with assertions, checks every invariant of the model first. */
+void sp_model_leave(void);
+
+/* As sp_model_enter(), but gives up: for the report at exit. NULL if somebody keeps the lock. */
+struct spm_model *sp_model_enter_bounded(void);
+
+#endif

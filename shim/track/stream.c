@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Stream -- which of the model's streams does a handle mean, here and now?
+ *
+ * Per-thread streams are found through a list of the calling thread's own, one
+ * entry a context it used. The list is short and never freed: a thread that is
+ * gone can still have work running on its stream (F5).
+ */
+
+#include "track/stream.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/lock.h"
+#include "track/state.h"
+
+/*
+ * Guarded by: table_lock. Both hold the streams that are not retired; explicit handles only in the
+ * first. A retired record stays for a while: another thread may be on its way out of a call on it.
+ */
+static struct sp_stream *by_handle;
+static struct sp_stream *by_model;
+#define RETIRED_ROOM 256
+static struct sp_stream *retired[RETIRED_ROOM];
+static unsigned int retired_next;
+static struct sp_lock table_lock = SP_LOCK_INIT(SP_RANK_CONTEXT);
+
+/* This thread's per-thread streams, linked by `next_own`. Thread-local because that is what they
+ * are; initial-exec, so that reading it never allocates. */
+struct own_stream {
+        struct sp_stream *stream;
+        struct own_stream *next;
+};
+static _Thread_local struct own_stream *own_streams __attribute__((tls_model("initial-exec")));
+
+static struct sp_stream *make(CUstream handle, struct sp_context *context,
+                              enum spm_stream_kind kind)
+{
+        struct sp_stream *stream = calloc(1, sizeof(*stream));
+        enum spm_status status;
+
+        if (!stream)
+                return NULL;
+        stream->handle = handle;
+        stream->context = context;
+        stream->is_blocking = kind != SPM_STREAM_NON_BLOCKING;
+        if (kind == SPM_STREAM_LEGACY) {
+                stream->model = context->legacy;
+                return stream;
+        }
+        status = spm_stream_add(sp_model_enter(), context->model, kind, &stream->model);
+        sp_model_leave();
+        if (status != SPM_OK) {
+                free(stream);
+                return NULL;
+        }
+        return stream;
+}
+
+/* Return: false when the host has no memory for the tables. */
+static bool publish_locked(struct sp_stream *stream, bool is_explicit)
+{
+        HASH_ADD(hh_model, by_model, model, sizeof(stream->model), stream);
+        if (!stream->hh_model.tbl)
+                return false;
+        if (!is_explicit)
+                return true;
+        HASH_ADD_PTR(by_handle, handle, stream);
+        if (!stream->hh.tbl)
+                HASH_DELETE(hh_model, by_model, stream);
+        return stream->hh.tbl != NULL;
+}
+
+static struct sp_stream *find_locked(CUstream handle)
+{
+        struct sp_stream *stream;
+
+        HASH_FIND_PTR(by_handle, &handle, stream);
+        return stream;
+}
+
+struct sp_stream *sp_stream_find(CUstream handle)
+{
+        struct sp_stream *stream;
+
+        sp_lock_take(&table_lock);
+        stream = find_locked(handle);
+        sp_lock_drop(&table_lock);
+        return stream;
+}
+
+/* Takes over @made; of two threads that register one handle the first wins. */
+static struct sp_stream *publish(struct sp_stream *made)
+{
+        struct sp_stream *stream;
+
+        if (!made)
+                return NULL;
+        sp_lock_take(&table_lock);
+        stream = find_locked(made->handle);
+        if (!stream)
+                stream = publish_locked(made, true) ? made : NULL;
+        sp_lock_drop(&table_lock);
+        if (stream != made)
+                free(made);
+        return stream;
+}
+
+/* special handles */
+
+static struct sp_stream *legacy_of(struct sp_context *context)
+{
+        struct sp_stream *stream = atomic_load(&context->legacy_stream), *made;
+
+        if (stream)
+                return stream;
+        made = make(CU_STREAM_LEGACY, context, SPM_STREAM_LEGACY);
+        if (!made)
+                return NULL;
+        sp_lock_take(&table_lock);
+        stream = atomic_load(&context->legacy_stream);
+        if (!stream && publish_locked(made, false)) {
+                stream = made;
+                atomic_store(&context->legacy_stream, stream);
+        }
+        sp_lock_drop(&table_lock);
+        if (stream != made)
+                free(made);
+        return stream;
+}
+
+static struct sp_stream *own_of(struct sp_context *context)
+{
+        struct own_stream *own = own_streams;
+        bool published;
+
+        while (own && own->stream->context != context)
+                own = own->next;
+        if (own)
+                return own->stream;
+
+        own = calloc(1, sizeof(*own));
+        if (!own)
+                return NULL;
+        own->stream = make(CU_STREAM_PER_THREAD, context, SPM_STREAM_PER_THREAD);
+        if (!own->stream) {
+                free(own);
+                return NULL;
+        }
+        sp_lock_take(&table_lock);
+        published = publish_locked(own->stream, false);
+        sp_lock_drop(&table_lock);
+        if (!published) {
+                free(own->stream);
+                free(own);
+                return NULL;
+        }
+        own->next = own_streams;
+        own_streams = own;
+        return own->stream;
+}
+
+static struct sp_stream *first_seen(CUstream handle)
+{
+        struct sp_context *context;
+        unsigned int flags = 0;
+        CUcontext owner;
+
+        if (!sp_driver.cuStreamGetCtx || !sp_driver.cuStreamGetFlags ||
+            sp_driver.cuStreamGetCtx(handle, &owner) != CUDA_SUCCESS || !owner ||
+            sp_driver.cuStreamGetFlags(handle, &flags) != CUDA_SUCCESS)
+                return NULL;
+        context = sp_context_of(owner);
+        if (!context)
+                return NULL;
+        return publish(make(handle, context,
+                            flags & CU_STREAM_NON_BLOCKING ? SPM_STREAM_NON_BLOCKING
+                                                           : SPM_STREAM_BLOCKING));
+}
+
+struct sp_stream *sp_stream_of(CUstream handle)
+{
+        struct sp_context *context;
+        struct sp_stream *stream;
+
+        if (handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
+                stream = sp_stream_find(handle);
+                return stream ? stream : first_seen(handle);
+        }
+        context = sp_context_current();
+        if (!context)
+                return NULL;
+        return handle == CU_STREAM_LEGACY ? legacy_of(context) : own_of(context);
+}
+
+static void made_in(CUstream handle, struct sp_context *context, unsigned int flags)
+{
+        struct sp_stream *stale = sp_stream_find(handle);
+
+        /* A destroy call we did not see: the name means a new stream now. */
+        if (stale)
+                sp_stream_forget(stale);
+        if (context)
+                publish(make(handle, context,
+                             flags & CU_STREAM_NON_BLOCKING ? SPM_STREAM_NON_BLOCKING
+                                                            : SPM_STREAM_BLOCKING));
+}
+
+void sp_stream_made(CUstream handle, unsigned int flags)
+{
+        made_in(handle, sp_context_current(), flags);
+}
+
+void sp_stream_made_in(CUstream handle, CUcontext owner, unsigned int flags)
+{
+        made_in(handle, sp_context_of(owner), flags);
+}
+
+bool sp_stream_captures(const struct sp_stream *stream)
+{
+        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+        /* A stream can be drawn into a capture by an event, so its own flag is not enough. The
+         * legacy stream never captures, and must not be asked while another one does. */
+        if (!sp_is_capturing() || stream->handle == CU_STREAM_LEGACY ||
+            !sp_driver.cuStreamIsCapturing)
+                return false;
+        return sp_driver.cuStreamIsCapturing(stream->handle, &status) != CUDA_SUCCESS ||
+               status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static void forget_locked(struct sp_stream *stream)
+{
+        if (atomic_exchange(&stream->retired, true))
+                return;
+        if (stream->hh.tbl)
+                HASH_DEL(by_handle, stream);
+        HASH_DELETE(hh_model, by_model, stream);
+        if (atomic_exchange(&stream->is_capturing, false))
+                atomic_fetch_sub(&sp_captures, 1);
+        /* Default streams stay: a context or a thread points to them. */
+        if (stream->handle == CU_STREAM_LEGACY || stream->handle == CU_STREAM_PER_THREAD)
+                return;
+        free(retired[retired_next]);
+        retired[retired_next] = stream;
+        retired_next = (retired_next + 1) % RETIRED_ROOM;
+}
+
+void sp_stream_forget(struct sp_stream *stream)
+{
+        sp_lock_take(&table_lock);
+        forget_locked(stream);
+        sp_lock_drop(&table_lock);
+}
+
+void sp_stream_forget_context(struct sp_context *context)
+{
+        struct sp_stream *stream, *next;
+
+        sp_lock_take(&table_lock);
+        HASH_ITER (hh_model, by_model, stream, next)
+                if (stream->context == context)
+                        forget_locked(stream);
+        sp_lock_drop(&table_lock);
+}
+
+struct sp_stream *sp_stream_by_model(spm_stream model)
+{
+        struct sp_stream *stream;
+
+        sp_lock_take(&table_lock);
+        HASH_FIND(hh_model, by_model, &model, sizeof(model), stream);
+        sp_lock_drop(&table_lock);
+        return stream;
+}
+
+CUstream *sp_stream_others(struct sp_context *context, unsigned int *count)
+{
+        unsigned int room, filled = 0;
+        struct sp_stream *stream, *next;
+        CUstream *others;
+
+        sp_lock_take(&table_lock);
+        room = HASH_CNT(hh_model, by_model);
+        others = calloc(room + 1, sizeof(CUstream));
+        HASH_ITER (hh_model, by_model, stream, next)
+                if (others && stream->context == context && !stream->is_blocking)
+                        others[filled++] = stream->handle;
+        sp_lock_drop(&table_lock);
+        *count = others ? filled : UINT_MAX;
+        return others;
+}
