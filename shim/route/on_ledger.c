@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * On ledger -- memory that is the driver's alone, and only written down
+ *
+ * Every call is forwarded with the caller's own arguments, and answered with
+ * the driver's own result. An allocation that fails for memory is asked for
+ * once more if the pools could give some back (O2). A free takes the entry from
+ * the ledger first: the driver may give the address out again before its call
+ * returns (E2). Unmapping needs no such care, because the program chooses those
+ * addresses itself.
+ *
+ * Memory of somebody else (IPC, imported pools, external memory, imported
+ * handles) is known to the ledger, so that freeing it is no finding, and not
+ * held against the program at exit.
+ */
+
+#include "route/route.h"
+
+#include "route/perform.h"
+#include "track/array_size.h"
+#include "track/context.h"
+#include "track/ledger.h"
+
+/* The result of @call, or of a second @call if memory was short and some could be found. */
+#define ASK(call)                                                                                  \
+        __extension__({                                                                            \
+                CUresult asked = (call);                                                           \
+                if (asked == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())                             \
+                        asked = (call);                                                            \
+                asked;                                                                             \
+        })
+
+static void write_down(enum sp_kind kind, uint64_t address, size_t bytes)
+{
+        struct sp_context *context = sp_context_current();
+        struct sp_ledger_entry entry = {
+                .address = address,
+                .bytes = bytes,
+                .kind = kind,
+                .device = context ? context->device->ordinal : -1,
+                .context = context ? context->id : 0,
+        };
+
+        /* Some calls succeed with a null pointer, for a size of 0. */
+        if (address)
+                sp_ledger_add(&entry);
+}
+
+/* linear device memory */
+
+CUresult CUDAAPI sp_on_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width,
+                                          size_t height, unsigned int element)
+{
+        CUresult result = ASK(sp_driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element));
+
+        if (result == CUDA_SUCCESS)
+                write_down(SP_KIND_PITCH, *pointer, *pitch * height);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned int flags)
+{
+        CUresult result = ASK(sp_driver.cuMemAllocManaged(pointer, size, flags));
+
+        if (result == CUDA_SUCCESS)
+                write_down(SP_KIND_MANAGED, *pointer, size);
+        return result;
+}
+
+/* arrays */
+
+CUresult CUDAAPI sp_on_cuArrayCreate_v2(CUarray *handle, const CUDA_ARRAY_DESCRIPTOR *desc)
+{
+        CUresult result = ASK(sp_driver.cuArrayCreate_v2(handle, desc));
+
+        if (result == CUDA_SUCCESS) {
+                CUDA_ARRAY3D_DESCRIPTOR same = {
+                        .Width = desc->Width,
+                        .Height = desc->Height,
+                        .Format = desc->Format,
+                        .NumChannels = desc->NumChannels,
+                };
+
+                write_down(SP_KIND_ARRAY, (uintptr_t)*handle, sp_array_bytes(&same, 1));
+        }
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuArray3DCreate_v2(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *desc)
+{
+        CUresult result = ASK(sp_driver.cuArray3DCreate_v2(handle, desc));
+
+        if (result == CUDA_SUCCESS)
+                write_down(SP_KIND_ARRAY, (uintptr_t)*handle, sp_array_bytes(desc, 1));
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuMipmappedArrayCreate(CUmipmappedArray *handle,
+                                              const CUDA_ARRAY3D_DESCRIPTOR *desc,
+                                              unsigned int levels)
+{
+        CUresult result = ASK(sp_driver.cuMipmappedArrayCreate(handle, desc, levels));
+
+        if (result == CUDA_SUCCESS)
+                write_down(SP_KIND_MIPMAP, (uintptr_t)*handle, sp_array_bytes(desc, levels));
+        return result;
+}
+
+/* The entry leaves the ledger, the driver is asked, and its answer says what becomes of it. */
+#define GIVE_BACK(space, object, name, call)                                                       \
+        __extension__({                                                                            \
+                uint64_t given = (uint64_t)(uintptr_t)(object);                                    \
+                struct sp_ledger_entry entry;                                                      \
+                bool known = sp_ledger_take((space), given, &entry);                               \
+                CUresult answer = (call);                                                          \
+                sp_ledger_free_ended(known ? &entry : NULL, (space), given, (name), answer);       \
+                answer;                                                                            \
+        })
+
+CUresult CUDAAPI sp_on_cuArrayDestroy(CUarray array)
+{
+        return GIVE_BACK(SP_SPACE_ARRAY, array, "cuArrayDestroy", sp_driver.cuArrayDestroy(array));
+}
+
+CUresult CUDAAPI sp_on_cuMipmappedArrayDestroy(CUmipmappedArray array)
+{
+        return GIVE_BACK(SP_SPACE_MIPMAP, array, "cuMipmappedArrayDestroy",
+                         sp_driver.cuMipmappedArrayDestroy(array));
+}
+
+/* host memory */
+
+CUresult CUDAAPI sp_on_cuMemAllocHost_v2(void **pointer, size_t size)
+{
+        CUresult result = ASK(sp_driver.cuMemAllocHost_v2(pointer, size));
+
+        if (result == CUDA_SUCCESS)
+                write_down(SP_KIND_PINNED, (uintptr_t)*pointer, size);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuMemHostAlloc(void **pointer, size_t size, unsigned int flags)
+{
+        CUresult result = ASK(sp_driver.cuMemHostAlloc(pointer, size, flags));
+
+        if (result == CUDA_SUCCESS)
+                write_down(SP_KIND_PINNED, (uintptr_t)*pointer, size);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuMemFreeHost(void *pointer)
+{
+        return GIVE_BACK(SP_SPACE_HOST, pointer, "cuMemFreeHost", sp_driver.cuMemFreeHost(pointer));
+}
+
+/* The two versions have one prototype and different rules: each goes to its own. */
+CUresult CUDAAPI sp_on_cuMemHostRegister(void *pointer, size_t size, unsigned int flags)
+{
+        CUresult result = ASK(sp_driver.cuMemHostRegister(pointer, size, flags));
+
+        if (result == CUDA_SUCCESS)
+                write_down(SP_KIND_REGISTERED, (uintptr_t)pointer, size);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuMemHostRegister_v2(void *pointer, size_t size, unsigned int flags)
+{
+        CUresult result = ASK(sp_driver.cuMemHostRegister_v2(pointer, size, flags));
+
+        if (result == CUDA_SUCCESS)
+                write_down(SP_KIND_REGISTERED, (uintptr_t)pointer, size);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuMemHostUnregister(void *pointer)
+{
+        return GIVE_BACK(SP_SPACE_HOST, pointer, "cuMemHostUnregister",
+                         sp_driver.cuMemHostUnregister(pointer));
+}
+
+/* physical memory, mappings, handles (E14) */
+
+CUresult CUDAAPI sp_on_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+                                   const CUmemAllocationProp *prop, unsigned long long flags)
+{
+        CUresult result = ASK(sp_driver.cuMemCreate(handle, size, prop, flags));
+
+        if (result == CUDA_SUCCESS) {
+                /* It belongs to no context; memory of the host has no device. */
+                struct sp_ledger_entry entry = {
+                        .address = *handle,
+                        .bytes = size,
+                        .reserved = size,
+                        .kind = SP_KIND_VMM,
+                        .device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE
+                                          ? prop->location.id
+                                          : -1,
+                };
+
+                sp_ledger_add(&entry);
+        }
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+        return GIVE_BACK(SP_SPACE_HANDLE, handle, "cuMemRelease", sp_driver.cuMemRelease(handle));
+}
+
+CUresult CUDAAPI sp_on_cuMemMap(CUdeviceptr pointer, size_t size, size_t offset,
+                                CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+        CUresult result = ASK(sp_driver.cuMemMap(pointer, size, offset, handle, flags));
+
+        if (result == CUDA_SUCCESS)
+                sp_ledger_map(pointer, size, handle);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuMemUnmap(CUdeviceptr pointer, size_t size)
+{
+        CUresult result = sp_driver.cuMemUnmap(pointer, size);
+
+        if (result == CUDA_SUCCESS)
+                sp_ledger_unmap(pointer, size);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+                                                      void *source, CUmemAllocationHandleType type)
+{
+        CUresult result = ASK(sp_driver.cuMemImportFromShareableHandle(handle, source, type));
+
+        if (result == CUDA_SUCCESS)
+                write_down(SP_KIND_SHARED, *handle, 0);
+        return result;
+}
+
+/* memory of somebody else: whoever made it knows its size */
+
+CUresult CUDAAPI sp_on_cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle,
+                                          unsigned int flags)
+{
+        CUresult result = ASK(sp_driver.cuIpcOpenMemHandle(pointer, handle, flags));
+
+        if (result == CUDA_SUCCESS)
+                write_down(SP_KIND_IMPORTED, *pointer, 0);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle,
+                                             unsigned int flags)
+{
+        CUresult result = ASK(sp_driver.cuIpcOpenMemHandle_v2(pointer, handle, flags));
+
+        if (result == CUDA_SUCCESS)
+                write_down(SP_KIND_IMPORTED, *pointer, 0);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuIpcCloseMemHandle(CUdeviceptr pointer)
+{
+        return GIVE_BACK(SP_SPACE_DEVICE, pointer, "cuIpcCloseMemHandle",
+                         sp_driver.cuIpcCloseMemHandle(pointer));
+}
+
+CUresult CUDAAPI sp_on_cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool,
+                                              CUmemPoolPtrExportData *exported)
+{
+        CUresult result = sp_driver.cuMemPoolImportPointer(pointer, pool, exported);
+
+        if (result == CUDA_SUCCESS)
+                write_down(SP_KIND_IMPORTED, *pointer, 0);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuExternalMemoryGetMappedBuffer(CUdeviceptr *pointer,
+                                                       CUexternalMemory memory,
+                                                       const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc)
+{
+        CUresult result = ASK(sp_driver.cuExternalMemoryGetMappedBuffer(pointer, memory, desc));
+
+        if (result == CUDA_SUCCESS)
+                write_down(SP_KIND_IMPORTED, *pointer, (size_t)desc->size);
+        return result;
+}
