@@ -274,6 +274,7 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float *milliseconds, CUevent first, CUeve
 
 /* ---- a whole context ---- */
 
+#if CUDA_VERSION >= 12040
 static CUresult context_record(CUcontext context_handle, CUevent event_handle)
 {
         struct sim_context *context;
@@ -341,7 +342,6 @@ CUresult CUDAAPI cuCtxWaitEvent(CUcontext context, CUevent event)
 }
 #endif
 
-#if CUDA_VERSION >= 12040
 CUresult CUDAAPI cuGreenCtxRecordEvent(CUgreenCtx green, CUevent event)
 {
         SIM_ENTER(cuGreenCtxRecordEvent);

@@ -70,9 +70,39 @@ void sim_front_join(struct sim_front *front, const struct sim_front *other);
 void sim_front_set(struct sim_front *front, size_t node); /* only that one */
 void sim_front_clear(struct sim_front *front);
 
-/* capture.c: the graph that a capturing stream writes, and the stream's front; null: it captures
- * nothing, or its capture is dead. */
+/* ---- capture.c ---- */
+
+struct sim_branch {
+        struct sim_branch *next;
+        struct sim_stream *stream;
+        struct sim_front front;
+        CUgraphNode *shown; /* the array that cuStreamGetCaptureInfo_v2 handed out */
+};
+
+struct sim_capture {
+        struct sim_capture *next;
+        uint64_t id;
+        CUstreamCaptureMode mode;
+        uint64_t thread;
+        struct sim_stream *origin;
+        struct sim_graph *graph;
+        bool graph_is_lent; /* cuStreamBeginCaptureToGraph */
+        bool dead;
+        struct sim_branch *branches;
+        struct sim_front *marks; /* what each recorded event stands for */
+        int mark_count;
+};
+
+/* The graph that a capturing stream writes, and the stream's front; null: it captures nothing, or
+ * its capture is dead. */
 struct sim_graph *sim_capture_graph(struct sim_stream *stream, struct sim_front **front);
+struct sim_branch *sim_capture_branch(struct sim_stream *stream); /* it is capturing */
+/* Into the given graph, or a new one. */
+struct sim_capture *sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode,
+                                      struct sim_graph *graph);
+void sim_capture_dissolve(struct sim_capture *capture); /* not the graph */
+/* Sets the calling thread's interaction mode; returns the old one. */
+CUstreamCaptureMode sim_capture_interaction(CUstreamCaptureMode mode);
 
 #pragma GCC visibility pop
 

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Kernel -- the few kernels that the simulated device can run
+ *
+ * `prepare` turns arguments into work: its duration, the bytes it touches, the
+ * effect. The effect reads the same words.
+ */
+
+#include "kernel.h"
+
+#include <string.h>
+
+static uint32_t *elements(uint64_t word)
+{
+        return (uint32_t *)(uintptr_t)word;
+}
+
+/* ---- effects ---- */
+
+static void fill(const struct sim_work *work)
+{
+        for (uint64_t i = 0; i < work->word[1]; i++)
+                elements(work->word[0])[i] = (uint32_t)work->word[2];
+}
+
+static void add(const struct sim_work *work)
+{
+        for (uint64_t i = 0; i < work->word[1]; i++)
+                elements(work->word[0])[i] += (uint32_t)work->word[2];
+}
+
+static uint32_t mismatches(const struct sim_work *work)
+{
+        uint32_t count = 0;
+
+        for (uint64_t i = 0; i < work->word[1]; i++)
+                count += elements(work->word[0])[i] != (uint32_t)work->word[2];
+        return count;
+}
+
+static void check(const struct sim_work *work)
+{
+        *elements(work->word[3]) += mismatches(work);
+}
+
+static void watch(const struct sim_work *work)
+{
+        *elements(work->word[4]) += mismatches(work);
+}
+
+static void copy(const struct sim_work *work)
+{
+        memmove(elements(work->word[0]), elements(work->word[1]), work->word[2] * 4);
+}
+
+/* ---- arguments to work ---- */
+
+static void prepare_spin(struct sim_work *work)
+{
+        work->duration_ns = work->word[0];
+}
+
+static void prepare_fill(struct sim_work *work)
+{
+        work->effect = fill;
+        work->duration_ns = sim_cost(work->word[1] * 4);
+        sim_work_touch(work, work->word[0], work->word[1] * 4, SIM_WRITE);
+}
+
+static void prepare_add(struct sim_work *work)
+{
+        work->effect = add;
+        work->duration_ns = sim_cost(work->word[1] * 4);
+        sim_work_touch(work, work->word[0], work->word[1] * 4, SIM_READ | SIM_WRITE);
+}
+
+static void prepare_check(struct sim_work *work)
+{
+        work->effect = check;
+        work->duration_ns = sim_cost(work->word[1] * 4);
+        sim_work_touch(work, work->word[0], work->word[1] * 4, SIM_READ);
+        sim_work_touch(work, work->word[3], 4, SIM_READ | SIM_WRITE);
+}
+
+static void prepare_watch(struct sim_work *work)
+{
+        work->effect = watch;
+        work->kind = SIM_WORK_WATCH;
+        work->duration_ns = work->word[3];
+        sim_work_touch(work, work->word[0], work->word[1] * 4, SIM_READ);
+        sim_work_touch(work, work->word[4], 4, SIM_READ | SIM_WRITE);
+}
+
+static void prepare_copy(struct sim_work *work)
+{
+        work->effect = copy;
+        work->duration_ns = sim_cost(work->word[2] * 4);
+        sim_work_touch(work, work->word[0], work->word[2] * 4, SIM_WRITE);
+        sim_work_touch(work, work->word[1], work->word[2] * 4, SIM_READ);
+}
+
+static const struct sim_kernel kernels[] = {
+        { "spin", 1, { 8 }, prepare_spin },
+        { "fill", 3, { 8, 8, 4 }, prepare_fill },
+        { "add", 3, { 8, 8, 4 }, prepare_add },
+        { "check", 4, { 8, 8, 4, 8 }, prepare_check },
+        { "watch", 5, { 8, 8, 4, 8, 8 }, prepare_watch },
+        { "copy", 3, { 8, 8, 8 }, prepare_copy },
+};
+
+const struct sim_kernel *sim_kernel_nth(unsigned int index)
+{
+        return index < sizeof(kernels) / sizeof(*kernels) ? &kernels[index] : NULL;
+}
+
+const struct sim_kernel *sim_kernel_find(const char *name)
+{
+        const struct sim_kernel *kernel;
+
+        for (unsigned int i = 0; (kernel = sim_kernel_nth(i)); i++)
+                if (!strcmp(kernel->name, name))
+                        return kernel;
+        return NULL;
+}
+
+/* The other way of passing arguments: one buffer, laid out like a C struct. */
+static const unsigned char *find_buffer(void **extra)
+{
+        for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2)
+                if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+                        return extra[1];
+        return NULL;
+}
+
+CUresult sim_kernel_work(struct sim_work *work, CUfunction handle, void **parameters, void **extra)
+{
+        const struct sim_kernel *kernel = ((struct sim_function *)handle)->kernel;
+        const unsigned char *buffer = find_buffer(extra);
+        size_t offset = 0;
+
+        if (!parameters == !buffer)
+                return CUDA_ERROR_INVALID_VALUE;
+        *work = (struct sim_work){ .name = kernel->name };
+        for (int i = 0; i < kernel->count; i++) {
+                size_t bytes = kernel->bytes[i];
+
+                offset = (offset + bytes - 1) / bytes * bytes;
+                memcpy(&work->word[i], parameters ? parameters[i] : buffer + offset, bytes);
+                offset += bytes;
+        }
+        kernel->prepare(work);
+        return CUDA_SUCCESS;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_KERNEL_H
+#define SIM_KERNEL_H
+
+/*
+ * Kernel -- the few kernels that the simulated device can run
+ *
+ * A kernel is known by its name, whatever image it was loaded from:
+ *
+ *   spin(u64 nanoseconds)
+ *   fill(u32 *p, u64 count, u32 value)
+ *   add(u32 *p, u64 count, u32 value)
+ *   check(const u32 *p, u64 count, u32 expected, u32 *mismatches)
+ *   watch(const u32 *p, u64 count, u32 expected, u64 nanoseconds, u32 *mismatches)
+ *   copy(u32 *to, const u32 *from, u64 count)
+ *
+ * check and watch add the number of mismatches they saw; watch looks again and
+ * again until its time is over.
+ */
+
+#include "operation.h"
+
+#pragma GCC visibility push(hidden)
+
+#define SIM_PARAMETERS 5
+
+struct sim_kernel {
+        const char *name;
+        int count;                         /* of parameters */
+        unsigned char bytes[SIM_PARAMETERS]; /* size of each */
+        void (*prepare)(struct sim_work *work); /* its words are the arguments */
+};
+
+/* Behind a CUmodule and a CUlibrary, which share it. */
+struct sim_module {
+        struct sim_handle handle;
+        struct sim_context *context; /* null: a library, of no context */
+        struct sim_function *functions;
+        struct sim_module *next;
+};
+
+/* Behind a CUfunction and a CUkernel. Lives as long as its module. */
+struct sim_function {
+        struct sim_function *next;
+        const struct sim_kernel *kernel;
+        struct sim_module *module;
+};
+
+const struct sim_kernel *sim_kernel_find(const char *name); /* null: unknown */
+const struct sim_kernel *sim_kernel_nth(unsigned int index); /* null: past the last */
+
+/* Work from a launch's two ways of passing arguments; 1 if neither or both are given. */
+CUresult sim_kernel_work(struct sim_work *work, CUfunction function, void **parameters,
+                         void **extra);
+
+#pragma GCC visibility pop
+
+#endif
