@@ -12,7 +12,7 @@
  *
  *   handle is RTLD_DEFAULT (0) or RTLD_NEXT (-1)  -> jump to the real dlsym
  *   name does not begin with cu[A-Z]              -> jump to the real dlsym
- *   otherwise -> jump to sp_lookup_dlsym(handle, name, return address)
+ *   otherwise -> jump to sp_on_dlsym(handle, name, return address)
  *
  * On the first two ways nothing is locked, allocated or initialised: allocators,
  * sanitizers and OpenMP look things up while they start themselves. The one
@@ -31,7 +31,7 @@
         .type   dlsym, %function
         .hidden sp_real_dlsym
         .hidden sp_real_dlsym_find
-        .hidden sp_lookup_dlsym
+        .hidden sp_on_dlsym
 
 #if defined(__x86_64__)
 
@@ -54,7 +54,7 @@ dlsym:
         cmpl    $25, %eax
         ja      .Lreal
         movq    (%rsp), %rdx
-        jmp     sp_lookup_dlsym
+        jmp     sp_on_dlsym
 .Lreal:
         movq    sp_real_dlsym(%rip), %rax
         testq   %rax, %rax
@@ -99,7 +99,7 @@ dlsym:
         cmp     w16, #25
         b.hi    .Lreal
         mov     x2, x30
-        b       sp_lookup_dlsym
+        b       sp_on_dlsym
 .Lreal:
         adrp    x16, sp_real_dlsym
         ldr     x16, [x16, :lo12:sp_real_dlsym]

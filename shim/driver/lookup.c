@@ -5,10 +5,6 @@
  * A hash table from the real address to ours, filled once when the driver is
  * found and only read from then on. Where two exports of the driver share one
  * address they are one function, and either of our wrappers will do.
- *
- * In a look-up by handle the last call of the dl family is always the
- * program's own, repeated if we had to make others in between: so dlerror()
- * tells the program about its look-up and not about ours (D6).
  */
 
 #include "driver/lookup.h"
@@ -28,8 +24,6 @@ struct slot {
 
 /* Written once, by sp_lookup_fill(), before sp_driver_is_loaded(). */
 static struct slot slots[SLOTS];
-
-struct sp_lookup_counts sp_lookup_counts;
 
 /*
  * Loaded twice under two names, the first copy in the search order wins. This
@@ -89,30 +83,4 @@ void *sp_lookup_wrapper(void *address)
                 return address;
         slot = slot_of(address);
         return slot->real ? slot->wrapper : address;
-}
-
-/* dlsym(handle, "cu...") */
-
-static void count(atomic_ulong *counter)
-{
-        atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-}
-
-void *sp_lookup_dlsym(void *handle, const char *name, const void *caller)
-{
-        void *found = sp_dlsym(handle, name);
-        void *answer;
-
-        if (!found || sp_lookup_is_second())
-                return found;
-        if (!sp_driver_is_loaded()) {
-                if (!sp_driver_adopt(found, caller))
-                        return sp_dlsym(handle, name);
-                found = sp_dlsym(handle, name);
-        }
-        answer = sp_lookup_wrapper(found);
-        count(&sp_lookup_counts.by_dlsym);
-        if (answer != found)
-                count(&sp_lookup_counts.by_dlsym_ours);
-        return answer;
 }

@@ -30,28 +30,17 @@ void *sp_real_dlsym_walk(void);
 /* A look-up by the shim itself. Never `dlsym` by name, which is our own. */
 void *sp_dlsym(void *handle, const char *name);
 
-/* Where dlsym.S goes with a name like a driver function's. @caller: in the program's code. */
-void *sp_lookup_dlsym(void *handle, const char *name, const void *caller);
+/* Where dlsym.S goes with a name like a driver function's (route/on_lookup.c). @caller: an address
+ * in the code that asked. */
+void *sp_on_dlsym(void *handle, const char *name, const void *caller);
 
 /* Our function for one of the driver's; the address itself if we have none. */
 void *sp_lookup_wrapper(void *address);
 
-/* Is another copy of this library in front of us? Then it does the work, and we do nothing (P19).
- */
+/* Is another copy of this library in front of us? Then it does the work and we do nothing (P19). */
 bool sp_lookup_is_second(void);
 
 /* For driver.c: the table for what sp_driver holds now. Once, before it is published. */
 void sp_lookup_fill(void);
-
-/* How look-ups reached us; relaxed counts, for diagnostics only. */
-struct sp_lookup_counts {
-        atomic_ulong by_dlsym;      /* dlsym(handle, "cu...") */
-        atomic_ulong by_dlsym_ours; /* of these, answered with a function of ours */
-        atomic_ulong by_address;    /* cuGetProcAddress, both versions */
-        atomic_ulong by_address_ours;
-        atomic_ulong strangers; /* a name that we wrap, but an address that we do not know */
-};
-
-extern struct sp_lookup_counts sp_lookup_counts;
 
 #endif

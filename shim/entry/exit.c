@@ -55,7 +55,7 @@ void sp_exit_status(int status, void *unused)
         (void)unused;
         write_report();
         if (status == 0 && atomic_load(&is_written) && sp_config()->exitcode &&
-            sp_report_findings())
+            sp_report_has_findings())
                 exit((int)sp_config()->exitcode);
 }
 

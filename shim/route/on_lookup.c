@@ -2,19 +2,47 @@
 /*
  * Handlers: finding the driver and starting it
  *
- * cuGetProcAddress is how every CUDA runtime since 11.3 finds the driver. The
- * driver answers first, with the program's own arguments; what it says about the
- * result, and what it leaves untouched, reaches the program unchanged. Only an
- * address that it wrote, and that belongs to a function we wrap, is replaced.
+ * dlsym() is how a program finds the first function of the driver, and
+ * cuGetProcAddress how every CUDA runtime since 11.3 finds the others. Both are
+ * answered by those who were asked, with the program's own arguments; what they
+ * say about the result, and what they leave untouched, reaches the program
+ * unchanged. Only an address that belongs to a function we wrap is replaced.
  *
  * These handlers also run before the shim has begun.
  */
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/life.h"
 #include "driver/driver.h"
 #include "driver/lookup.h"
+#include "report/counters.h"
+
+/*
+ * The last call of the dl family is always the program's own, repeated if we had
+ * to make others in between: so dlerror() tells the program about its look-up
+ * and not about ours (D6).
+ */
+void *sp_on_dlsym(void *handle, const char *name, const void *caller)
+{
+        void *found = sp_dlsym(handle, name);
+        void *answer;
+
+        if (!found || sp_lookup_is_second())
+                return found;
+        if (!sp_driver_is_loaded()) {
+                bool is_driver = sp_driver_adopt(found, caller);
+
+                found = sp_dlsym(handle, name);
+                if (!is_driver)
+                        return found;
+        }
+        answer = sp_lookup_wrapper(found);
+        if (answer != found)
+                sp_count(lookups_dlsym);
+        return answer;
+}
 
 /* Does the program ask for a function that we wrap? It may get one that we do not know: of a
  * driver newer than the headers we were built with. For diagnostics. */
@@ -30,11 +58,6 @@ static bool is_name_of_ours(const char *symbol, int version)
         return false;
 }
 
-static void count(atomic_ulong *counter)
-{
-        atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-}
-
 /* @pfn: where a look-up that succeeded wrote; NULL there stands for "no such function". */
 static void replace(const char *symbol, void **pfn, int version)
 {
@@ -43,11 +66,11 @@ static void replace(const char *symbol, void **pfn, int version)
         if (!found)
                 return;
         *pfn = sp_lookup_wrapper(found);
-        count(&sp_lookup_counts.by_address);
+        sp_count(lookups_driver);
         if (*pfn != found)
-                count(&sp_lookup_counts.by_address_ours);
+                sp_count(lookups_ours);
         else if (is_name_of_ours(symbol, version))
-                count(&sp_lookup_counts.strangers);
+                sp_count(lookups_unknown);
 }
 
 CUresult CUDAAPI sp_on_cuGetProcAddress(const char *symbol, void **pfn, int version,
