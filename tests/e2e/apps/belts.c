@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Belts -- reuse that is right only if somebody adds a dependency
+ *
+ *   belts birth|edge|legacy|own
+ *
+ * birth   a block served by stream order is given back by cuMemFree, while older
+ *         work of its stream still uses the bytes (A6). The bare driver hands it
+ *         on at once, so only a pool is asked for this.
+ * edge    a free and an allocation on two streams, ordered by the program's event
+ * legacy  a free and an allocation on the legacy stream, used on two blocking
+ *         streams (H6)
+ * own     the same on one stream, which needs nothing
+ *
+ * Prints how often the address came back, and the words that changed too early.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cu.h"
+
+#define BYTES  ((size_t)1 << 20)
+#define WORDS  (BYTES / 4)
+#define ROUNDS 20
+
+static struct cu_kernels kernels;
+static CUdeviceptr count;
+static CUstream n1, n2, b1, b2;
+static CUevent event;
+
+/* A block from @from, filled and watched on @user for a while. */
+static CUdeviceptr watched(CUstream from, CUstream user)
+{
+        CUdeviceptr p;
+
+        CU_OK(cu.MemAllocAsync(&p, BYTES, from));
+        cu_owned(p, BYTES);
+        CU_OK(cu_fill(&kernels, user, p, WORDS, 1));
+        CU_OK(cu_watch(&kernels, user, p, WORDS, 1, 500000, count));
+        return p;
+}
+
+static CUdeviceptr taken(CUstream from, CUstream user)
+{
+        CUdeviceptr p;
+
+        CU_OK(cu.MemAllocAsync(&p, BYTES, from));
+        cu_owned(p, BYTES);
+        CU_OK(cu_fill(&kernels, user, p, WORDS, 2));
+        return p;
+}
+
+static void release(CUdeviceptr p, CUstream stream)
+{
+        cu_disowned(p);
+        CU_OK(cu.MemFreeAsync(p, stream));
+}
+
+static bool birth(void)
+{
+        CUdeviceptr p = watched(n1, n1), q, r;
+
+        release(p, n1);
+        CU_OK(cu.MemAllocAsync(&q, BYTES, n1));
+        CU_OK(cu.MemFree(q));
+        r = taken(n2, n2);
+        release(r, n2);
+        return r == p;
+}
+
+static bool edge(void)
+{
+        CUdeviceptr p = watched(n1, n1), q;
+
+        release(p, n1);
+        CU_OK(cu.EventRecord(event, n1));
+        CU_OK(cu.StreamWaitEvent(n2, event, 0));
+        q = taken(n2, n2);
+        release(q, n2);
+        CU_OK(cu.EventRecord(event, n2));
+        CU_OK(cu.StreamWaitEvent(n1, event, 0));
+        return p == q;
+}
+
+static bool legacy(void)
+{
+        CUdeviceptr p = watched(CU_STREAM_LEGACY, b1), q;
+
+        release(p, CU_STREAM_LEGACY);
+        q = taken(CU_STREAM_LEGACY, b2);
+        release(q, CU_STREAM_LEGACY);
+        return p == q;
+}
+
+static bool own(void)
+{
+        CUdeviceptr p = watched(n1, n1), q;
+
+        release(p, n1);
+        q = taken(n1, n1);
+        release(q, n1);
+        return p == q;
+}
+
+int main(int argc, char **argv)
+{
+        static const struct {
+                const char *name;
+                bool (*round)(void);
+        } belts[] = {{"birth", birth}, {"edge", edge}, {"legacy", legacy}, {"own", own}};
+        uint32_t *mismatches;
+
+        cu_start(0);
+        cu_load_kernels(&kernels);
+        mismatches = cu_counter(1);
+        count = (CUdeviceptr)(uintptr_t)mismatches;
+        CU_OK(cu.StreamCreate(&n1, CU_STREAM_NON_BLOCKING));
+        CU_OK(cu.StreamCreate(&n2, CU_STREAM_NON_BLOCKING));
+        CU_OK(cu.StreamCreate(&b1, CU_STREAM_DEFAULT));
+        CU_OK(cu.StreamCreate(&b2, CU_STREAM_DEFAULT));
+        CU_OK(cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING));
+        for (size_t i = 0; i < sizeof(belts) / sizeof(belts[0]); i++) {
+                int reused = 0;
+
+                if (argc > 1 && strcmp(argv[1], belts[i].name))
+                        continue;
+                for (int round = 0; round < ROUNDS; round++)
+                        reused += belts[i].round();
+                CU_OK(cu.CtxSynchronize());
+                printf("%s reused %d of %d mismatches %u\n", belts[i].name, reused, ROUNDS,
+                       *mismatches);
+        }
+        CU_OK(cu.MemFreeHost(mismatches));
+        return 0;
+}
