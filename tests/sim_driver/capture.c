@@ -256,7 +256,6 @@ CUresult sim_capture_wait(struct sim_stream *stream, struct sim_event *event, bo
 
 CUresult sim_capture_alloc(struct sim_stream *stream, size_t bytes, CUdeviceptr *address)
 {
-        struct sim_graph_memory *memory;
         struct sim_node *node;
         CUdeviceptr taken;
         CUresult result;
@@ -266,38 +265,29 @@ CUresult sim_capture_alloc(struct sim_stream *stream, size_t bytes, CUdeviceptr 
         result = sim_graph_memory_take(stream->context->device, bytes, &taken);
         if (result)
                 return result;
-        memory = calloc(1, sizeof(*memory));
-        if (!memory)
-                sim_abort("out of host memory");
-        memory->references = 1;
-        memory->address = taken;
         node = add_node(stream, SIM_NODE_ALLOC);
         node->work.name = "graph allocation";
-        node->memory = memory;
+        node->memory = sim_graph_memory_new(taken);
         *address = taken;
         return CUDA_SUCCESS;
 }
 
 CUresult sim_capture_free(struct sim_stream *stream, CUdeviceptr address)
 {
-        struct sim_graph *graph = stream->capture->graph;
+        struct sim_graph_memory *memory;
         struct sim_node *node;
 
         if (stream->capture->dead)
                 return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-        for (size_t i = 0; i < graph->count; i++) {
-                struct sim_graph_memory *memory = graph->nodes[i]->memory;
-
-                if (!memory || memory->address != address || memory->freed)
-                        continue;
-                memory->freed = true;
-                memory->references++;
-                node = add_node(stream, SIM_NODE_FREE);
-                node->work.name = "graph free";
-                node->memory = memory;
-                return CUDA_SUCCESS;
-        }
-        return CUDA_ERROR_INVALID_VALUE;
+        memory = sim_graph_memory_find(stream->capture->graph, address);
+        if (!memory)
+                return CUDA_ERROR_INVALID_VALUE;
+        memory->freed = true;
+        memory->references++;
+        node = add_node(stream, SIM_NODE_FREE);
+        node->work.name = "graph free";
+        node->memory = memory;
+        return CUDA_SUCCESS;
 }
 
 /* ---- beginning and ending, for capture_calls.c ---- */

@@ -121,6 +121,23 @@ static struct sim_work copy_work(const struct sim_box *box)
         return work;
 }
 
+CUresult sim_box_work(struct sim_work *work, const struct sim_box *box)
+{
+        struct sim_box own = *box;
+        CUresult result;
+
+        if (!own.width || !own.height || !own.depth)
+                return CUDA_ERROR_INVALID_VALUE;
+        result = settle(&own, &own.from);
+        if (result)
+                return result;
+        result = settle(&own, &own.to);
+        if (result)
+                return result;
+        *work = copy_work(&own);
+        return CUDA_SUCCESS;
+}
+
 CUresult sim_copy(CUstream handle, const struct sim_box *box, bool async)
 {
         struct sim_box own = *box;

@@ -39,6 +39,10 @@ struct sim_box sim_box_row(enum sim_side to, uint64_t to_address, enum sim_side 
                            uint64_t from_address, size_t bytes);
 CUresult sim_copy(CUstream stream, const struct sim_box *box, bool async);
 
+/* The work alone, for a graph: it reads pageable memory when it runs. */
+CUresult sim_box_work(struct sim_work *work, const struct sim_box *box);
+CUresult sim_copy_work(struct sim_work *work, const CUDA_MEMCPY3D *copy);
+
 #pragma GCC visibility pop
 
 #endif

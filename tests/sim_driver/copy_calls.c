@@ -159,32 +159,47 @@ SIM_STREAM_PAIR(cuMemcpy2DAsync_v2, stream, (const CUDA_MEMCPY2D *copy, CUstream
         return copy_2d(stream, copy, true);
 }
 
-static CUresult copy_3d(CUstream stream, const CUDA_MEMCPY3D *copy, bool async)
+static CUresult box_3d(struct sim_box *box, const CUDA_MEMCPY3D *copy)
 {
-        struct sim_box box = { 0 };
         size_t from_rows, to_rows;
         CUresult result;
 
         if (!copy || copy->srcLOD || copy->dstLOD)
                 return CUDA_ERROR_INVALID_VALUE;
-        box.width = copy->WidthInBytes;
-        box.height = copy->Height;
-        box.depth = copy->Depth;
+        box->width = copy->WidthInBytes;
+        box->height = copy->Height;
+        box->depth = copy->Depth;
         from_rows = copy->srcHeight ? copy->srcHeight : copy->Height;
         to_rows = copy->dstHeight ? copy->dstHeight : copy->Height;
-        result = place(&box.from, copy->srcMemoryType, copy->srcHost, copy->srcDevice,
+        result = place(&box->from, copy->srcMemoryType, copy->srcHost, copy->srcDevice,
                        (copy->srcZ * from_rows + copy->srcY) * copy->srcPitch + copy->srcXInBytes,
                        copy->srcPitch, from_rows);
         if (result)
                 return result;
-        result = place(&box.to, copy->dstMemoryType, copy->dstHost, copy->dstDevice,
+        result = place(&box->to, copy->dstMemoryType, copy->dstHost, copy->dstDevice,
                        (copy->dstZ * to_rows + copy->dstY) * copy->dstPitch + copy->dstXInBytes,
                        copy->dstPitch, to_rows);
         if (result)
                 return result;
-        if (box.height > 1 && (box.from.pitch < box.width || box.to.pitch < box.width))
+        if (box->height > 1 && (box->from.pitch < box->width || box->to.pitch < box->width))
                 return CUDA_ERROR_INVALID_VALUE;
-        return sim_copy(stream, &box, async);
+        return CUDA_SUCCESS;
+}
+
+static CUresult copy_3d(CUstream stream, const CUDA_MEMCPY3D *copy, bool async)
+{
+        struct sim_box box;
+        CUresult result = box_3d(&box, copy);
+
+        return result ? result : sim_copy(stream, &box, async);
+}
+
+CUresult sim_copy_work(struct sim_work *work, const CUDA_MEMCPY3D *copy)
+{
+        struct sim_box box;
+        CUresult result = box_3d(&box, copy);
+
+        return result ? result : sim_box_work(work, &box);
 }
 
 SIM_DEFAULT_PAIR(cuMemcpy3D_v2, (const CUDA_MEMCPY3D *copy), (copy))

@@ -59,6 +59,28 @@ struct sim_graph *sim_graph_new(enum sim_magic magic)
         return sim_handle_new(magic, sizeof(struct sim_graph));
 }
 
+struct sim_graph_memory *sim_graph_memory_new(CUdeviceptr address)
+{
+        struct sim_graph_memory *memory = calloc(1, sizeof(*memory));
+
+        if (!memory)
+                sim_abort("out of host memory");
+        memory->references = 1;
+        memory->address = address;
+        return memory;
+}
+
+struct sim_graph_memory *sim_graph_memory_find(struct sim_graph *graph, CUdeviceptr address)
+{
+        for (size_t i = 0; i < graph->count; i++) {
+                struct sim_graph_memory *memory = graph->nodes[i]->memory;
+
+                if (memory && memory->address == address && !memory->freed)
+                        return memory;
+        }
+        return NULL;
+}
+
 static void memory_put(struct sim_graph_memory *memory)
 {
         if (!memory || --memory->references)

@@ -49,6 +49,10 @@ struct sim_graph {
         struct sim_operation *last_launch; /* of an executable graph: launches do not overlap */
 };
 
+struct sim_graph_memory *sim_graph_memory_new(CUdeviceptr address); /* with one reference */
+/* Of an allocation node of the graph that no free node names yet; or null. */
+struct sim_graph_memory *sim_graph_memory_find(struct sim_graph *graph, CUdeviceptr address);
+
 struct sim_graph *sim_graph_new(enum sim_magic magic);
 void sim_graph_free(struct sim_graph *graph);
 /* Returns the new node, the last one of the graph. */
