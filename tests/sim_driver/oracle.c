@@ -263,7 +263,7 @@ static void judge(const struct sim_claim *claim)
         for (; old; old = old->next) {
                 const struct sim_claim *other = old->claims;
 
-                if (old->born > claim->owner->born)
+                if (old->born >= claim->owner->born)
                         continue;
                 while (other && !overlap(&claim->range, &other->range))
                         other = other->next_of_owner;
