@@ -189,7 +189,7 @@ void sim_tiles_trim(struct sim_pool *pool, uint64_t keep)
         bool again = true;
 
         /* From the end: what was added last goes first. */
-        while (again && pool->reserved >= keep + SIM_UNIT) {
+        while (again && pool->reserved >= SIM_UNIT && pool->reserved - SIM_UNIT >= keep) {
                 again = false;
                 for (tile = pool->tiles; tile->after; tile = tile->after)
                         ;
