@@ -56,4 +56,7 @@ struct sp_figures {
  */
 void sp_route_figures(struct sp_figures *figures);
 
+/** sp_route_reset_peaks() - of all pools. */
+void sp_route_reset_peaks(void);
+
 #endif

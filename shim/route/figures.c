@@ -74,3 +74,18 @@ void sp_route_figures(struct sp_figures *figures)
                          SP_CLASS_ASYNC);
         sp_model_leave();
 }
+
+void sp_route_reset_peaks(void)
+{
+        struct spm_model *model = sp_model_enter_bounded();
+
+        if (!model)
+                return;
+        for (struct sp_context *context = sp_context_each(NULL); context;
+             context = sp_context_each(context))
+                (void)spm_reset_peaks(model, context->sync_pool);
+        for (struct sp_device *device = sp_device_each(NULL); device;
+             device = sp_device_each(device))
+                (void)spm_reset_peaks(model, atomic_load(&device->async_pool));
+        sp_model_leave();
+}

@@ -166,7 +166,8 @@ struct sp_kind_totals {
         uint64_t pooled;   /* of @made: served by us */
 };
 
-#define SP_LEDGER_DEVICES 64 /* those above share the last one's figures */
+#define SP_LEDGER_DEVICES  64  /* those above share the last one's figures */
+#define SP_LEDGER_FINDINGS 256 /* different ones; more are only counted */
 
 struct sp_ledger_totals {
         struct sp_kind_totals kind[SP_KIND_COUNT];

@@ -23,8 +23,7 @@
 #include "track/ledger.h"
 
 #define SP_LEDGER_HISTORY  4096 /* freed entries that are remembered */
-#define SP_LEDGER_FINDINGS 256
-#define SP_LEDGER_PATIENCE 200 /* milliseconds that a report waits for the lock */
+#define SP_LEDGER_PATIENCE 200  /* milliseconds that a report waits for the lock */
 
 enum sp_node_state {
         SP_NODE_LIVE,

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SP_REPORT_INNER_H
+#define SP_REPORT_INNER_H
+
+/*
+ * Report, inside -- everything it says, before it is put into words
+ *
+ *   report.c   gathers this, and writes the words where they belong
+ *   text.c     for people
+ *   json.c     for programs
+ *   site.c     a place in the program's code
+ *
+ * It is large and lives on pages of its own for as long as it is needed.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "report/counters.h"
+#include "report/figures.h"
+#include "track/ledger.h"
+
+#define SP_REPORT_VERSION 1 /* of the JSON form: grows when a field goes or changes its meaning */
+#define SP_REPORT_LEAKS   1024
+
+/* Live allocations of one kind from one place. */
+struct sp_leak {
+        enum sp_kind kind;
+        const void *site;
+        uint64_t count;
+        uint64_t bytes;
+        uint64_t smallest, largest;
+};
+
+struct sp_saving {
+        uint64_t calls;   /* answered without the driver */
+        uint64_t instead; /* calls of the driver that the pool made */
+        uint64_t ns;
+        uint64_t cost_ns[SP_NATIVE_COUNT];
+        unsigned int samples[SP_NATIVE_COUNT]; /* 0: the cost is the usual one */
+        uint64_t times[SP_NATIVE_COUNT];       /* of @calls */
+};
+
+struct sp_report {
+        char host[65];
+        const char *program;
+        const char *rank;
+        long process;
+        bool busy; /* another thread kept the ledger: what comes from it is missing */
+        struct sp_figures figures;
+        struct sp_ledger_totals totals;
+        struct sp_finding finding[SP_LEDGER_FINDINGS]; /* worst first */
+        size_t findings;
+        struct sp_leak leak[SP_REPORT_LEAKS]; /* most bytes first */
+        size_t leaks;
+        uint64_t leaked_count, leaked_bytes; /* all of them, also those without room in @leak */
+        uint64_t counter[SP_COUNTER_COUNT];
+        struct sp_saving saving;
+};
+
+/** sp_report_gather() - fill in a report that is all zero. */
+void sp_report_gather(struct sp_report *report);
+
+/** sp_report_is_silent() - nothing was intercepted, so nothing is said. */
+bool sp_report_is_silent(const struct sp_report *report);
+
+void sp_report_text(const struct sp_report *report, bool with_lookups, struct sp_text *text);
+void sp_report_json(const struct sp_report *report, struct sp_text *text);
+
+/** sp_report_name() - a path with its %p, %h, %r and %% replaced; cut if it is too long. */
+void sp_report_name(struct sp_text *name, const char *pattern, const struct sp_report *report);
+
+/* A place in code, as addr2line takes it. */
+struct sp_place {
+        const char *path;   /* of the library or program; NULL if there is none at the address */
+        const char *file;   /* the same without its folder */
+        uint64_t offset;    /* of the call */
+        const char *symbol; /* NULL if the call is in no exported function */
+};
+
+struct sp_place sp_place_of(const void *site);
+
+/** sp_place_text() - "libfoo.so+0x1234 (function)". */
+void sp_place_text(struct sp_text *text, const void *site);
+
+#endif

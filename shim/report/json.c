@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Report as JSON -- for programs
+ *
+ * Field names are fixed: one may be added, and `version` grows when one goes or
+ * changes its meaning. Every field is always there, so a reader need not ask.
+ * Sizes are bytes, addresses are hexadecimal strings, because a reader's
+ * numbers may not hold 64 bits.
+ */
+
+#include <streampool/streampool.h>
+
+#include "report/inner.h"
+
+#define STRING_MAX 1000 /* a mangled name can be longer; it is cut */
+
+/* Text with what has to be escaped; NULL is null. */
+static void add_string(struct sp_text *text, const char *string)
+{
+        const char *end = string ? string + STRING_MAX : NULL;
+
+        if (!string) {
+                sp_text_add(text, "null");
+                return;
+        }
+        sp_text_add(text, "\"");
+        for (; *string && string < end; string++) {
+                unsigned char byte = (unsigned char)*string;
+
+                if (byte == '"' || byte == '\\')
+                        sp_text_add(text, "\\%c", byte);
+                else if (byte < 0x20 || byte >= 0x7f)
+                        sp_text_add(text, "\\u%04x", byte);
+                else
+                        sp_text_add(text, "%c", byte);
+        }
+        sp_text_add(text, "\"");
+}
+
+static void add_text(struct sp_text *text, const char *name, const char *string)
+{
+        sp_text_add(text, "\"%s\": ", name);
+        add_string(text, string);
+}
+
+static void add_number(struct sp_text *text, const char *name, uint64_t number)
+{
+        sp_text_add(text, "\"%s\": %llu", name, (unsigned long long)number);
+}
+
+static void add_site(struct sp_text *text, const char *name, const void *site)
+{
+        struct sp_place place = sp_place_of(site);
+
+        sp_text_add(text, "\"%s\": ", name);
+        if (!site) {
+                sp_text_add(text, "null");
+                return;
+        }
+        sp_text_add(text, "{");
+        add_text(text, "path", place.path);
+        sp_text_add(text, ", \"offset\": \"0x%llx\", ", (unsigned long long)place.offset);
+        add_text(text, "symbol", place.symbol);
+        sp_text_add(text, "}");
+}
+
+static void add_process(struct sp_text *text, const struct sp_report *report)
+{
+        const struct sp_figures *figures = &report->figures;
+
+        sp_text_add(text, "  \"process\": {");
+        add_text(text, "program", report->program);
+        sp_text_add(text, ", \"id\": %ld, ", report->process);
+        add_text(text, "host", report->host);
+        sp_text_add(text, ", ");
+        add_text(text, "rank", report->rank);
+        sp_text_add(text, "},\n  \"driver\": {\"version\": %d, ", figures->driver_version);
+        add_text(text, "path", figures->driver_path);
+        sp_text_add(text, "},\n  ");
+        add_text(text, "mode", figures->observing ? "observe" : "pool");
+        sp_text_add(text, ",\n  ");
+        add_text(text, "backing", figures->backing);
+        sp_text_add(text, ",\n  \"gave_up\": %s,\n  \"complete\": %s,\n",
+                    figures->off ? "true" : "false", report->busy ? "false" : "true");
+}
+
+static void add_finding(struct sp_text *text, const struct sp_finding *finding)
+{
+        const struct sp_ledger_entry *block = &finding->block;
+
+        sp_text_add(text, "    {");
+        add_text(text, "kind", sp_finding_name(finding->kind));
+        sp_text_add(text, ", ");
+        add_text(text, "function", finding->function);
+        sp_text_add(text, ", \"result\": %d, ", finding->result);
+        add_number(text, "times", finding->times);
+        sp_text_add(text, ", \"address\": \"0x%llx\", ", (unsigned long long)finding->address);
+        add_site(text, "site", finding->site);
+        sp_text_add(text, ", \"allocation\": ");
+        if (finding->has_block) {
+                sp_text_add(text, "{");
+                add_text(text, "kind", sp_kind_name(block->kind));
+                sp_text_add(text, ", \"address\": \"0x%llx\", ",
+                            (unsigned long long)block->address);
+                add_number(text, "bytes", block->bytes);
+                sp_text_add(text, ", ");
+                add_site(text, "site", block->site);
+                sp_text_add(text, "}");
+        } else {
+                sp_text_add(text, "null");
+        }
+        sp_text_add(text, ", ");
+        add_text(text, "freed_by", finding->freed_by);
+        sp_text_add(text, ", ");
+        add_site(text, "freed_at", finding->freed_at);
+        sp_text_add(text, "}");
+}
+
+static void add_findings(struct sp_text *text, const struct sp_report *report)
+{
+        sp_text_add(text, "  \"finding_counts\": {");
+        for (unsigned int i = 0; i < SP_FINDING_COUNT; i++) {
+                sp_text_add(text, "%s", i ? ", " : "");
+                add_number(text, sp_finding_name((enum sp_finding_kind)i),
+                           report->totals.findings[i]);
+        }
+        sp_text_add(text, "},\n  \"findings\": [");
+        for (size_t i = 0; i < report->findings; i++) {
+                sp_text_add(text, "%s\n", i ? "," : "");
+                add_finding(text, &report->finding[i]);
+        }
+        sp_text_add(text, "],\n  ");
+        add_number(text, "findings_unlisted", report->totals.unlisted);
+        sp_text_add(text, ",\n");
+}
+
+static void add_leaks(struct sp_text *text, const struct sp_report *report)
+{
+        sp_text_add(text, "  \"leaks\": {");
+        add_number(text, "count", report->leaked_count);
+        sp_text_add(text, ", ");
+        add_number(text, "bytes", report->leaked_bytes);
+        sp_text_add(text, ", \"places\": [");
+        for (size_t i = 0; i < report->leaks; i++) {
+                const struct sp_leak *leak = &report->leak[i];
+
+                sp_text_add(text, "%s\n    {", i ? "," : "");
+                add_text(text, "kind", sp_kind_name(leak->kind));
+                sp_text_add(text, ", ");
+                add_number(text, "count", leak->count);
+                sp_text_add(text, ", ");
+                add_number(text, "bytes", leak->bytes);
+                sp_text_add(text, ", ");
+                add_number(text, "smallest", leak->smallest);
+                sp_text_add(text, ", ");
+                add_number(text, "largest", leak->largest);
+                sp_text_add(text, ", ");
+                add_site(text, "site", leak->site);
+                sp_text_add(text, "}");
+        }
+        sp_text_add(text, "]},\n");
+}
+
+/* A row of numbers, all named after their fields. */
+#define NUMBER(row, field)                                                                         \
+        do {                                                                                       \
+                sp_text_add(text, ", ");                                                           \
+                add_number(text, #field, (row)->field);                                            \
+        } while (0)
+
+static void add_memory(struct sp_text *text, const struct sp_report *report)
+{
+        sp_text_add(text, "  \"memory\": [");
+        for (unsigned int i = 0; i < SP_KIND_COUNT; i++) {
+                const struct sp_kind_totals *kind = &report->totals.kind[i];
+
+                sp_text_add(text, "%s\n    {", i ? "," : "");
+                add_text(text, "kind", sp_kind_name((enum sp_kind)i));
+                NUMBER(kind, count);
+                NUMBER(kind, count_high);
+                NUMBER(kind, bytes);
+                NUMBER(kind, bytes_high);
+                NUMBER(kind, made);
+                NUMBER(kind, made_bytes);
+                NUMBER(kind, freed);
+                NUMBER(kind, released);
+                NUMBER(kind, lost);
+                NUMBER(kind, pooled);
+                sp_text_add(text, "}");
+        }
+        sp_text_add(text, "],\n  ");
+        add_number(text, "unwritten", report->totals.unwritten);
+        sp_text_add(text, ",\n");
+}
+
+static void add_devices(struct sp_text *text, const struct sp_report *report)
+{
+        const char *separator = "";
+
+        sp_text_add(text, "  \"devices\": [");
+        for (unsigned int i = 0; i < SP_LEDGER_DEVICES; i++) {
+                if (report->totals.device[i].bytes_high == 0)
+                        continue;
+                sp_text_add(text, "%s\n    {\"device\": %u", separator, i);
+                NUMBER(&report->totals.device[i], bytes);
+                NUMBER(&report->totals.device[i], bytes_high);
+                sp_text_add(text, "}");
+                separator = ",";
+        }
+        sp_text_add(text, "],\n");
+}
+
+static void add_pools(struct sp_text *text, const struct sp_report *report)
+{
+        static const char *const classes[SP_CLASS_COUNT] = {
+                [SP_CLASS_SYNC] = "sync",
+                [SP_CLASS_ASYNC] = "async",
+                [SP_CLASS_HOST] = "host",
+        };
+
+        sp_text_add(text, "  \"pools\": [");
+        for (unsigned int i = 0; i < report->figures.pools; i++) {
+                const struct sp_pool_figures *pool = &report->figures.pool[i];
+
+                sp_text_add(text, "%s\n    {\"device\": %d, \"class\": \"%s\"", i ? "," : "",
+                            pool->device, classes[pool->class]);
+                NUMBER(pool, requested);
+                NUMBER(pool, requested_high);
+                NUMBER(pool, rounded);
+                NUMBER(pool, reserved);
+                NUMBER(pool, reserved_high);
+                NUMBER(pool, pending);
+                NUMBER(pool, ready);
+                NUMBER(pool, largest_ready);
+                NUMBER(pool, live);
+                NUMBER(pool, allocs);
+                NUMBER(pool, frees);
+                NUMBER(pool, hits);
+                NUMBER(pool, grows);
+                NUMBER(pool, releases);
+                sp_text_add(text, "}");
+        }
+        sp_text_add(text, "],\n  ");
+        add_number(text, "pools_left_out", report->figures.pools_left_out);
+        sp_text_add(text, ",\n");
+}
+
+static void add_saving(struct sp_text *text, const struct sp_report *report)
+{
+        static const char *const names[SP_NATIVE_COUNT] = {
+                [SP_NATIVE_ALLOC] = "cuMemAlloc",
+                [SP_NATIVE_FREE] = "cuMemFree",
+                [SP_NATIVE_ALLOC_ASYNC] = "cuMemAllocAsync",
+                [SP_NATIVE_FREE_ASYNC] = "cuMemFreeAsync",
+        };
+        const struct sp_saving *saving = &report->saving;
+
+        sp_text_add(text, "  \"saved\": {");
+        add_number(text, "calls", saving->calls);
+        sp_text_add(text, ", ");
+        add_number(text, "calls_instead", saving->instead);
+        sp_text_add(text, ", ");
+        add_number(text, "ns", saving->ns);
+        sp_text_add(text, ", \"costs\": [");
+        for (unsigned int i = 0; i < SP_NATIVE_COUNT; i++) {
+                sp_text_add(text, "%s\n    {", i ? "," : "");
+                add_text(text, "function", names[i]);
+                sp_text_add(text, ", ");
+                add_number(text, "calls", saving->times[i]);
+                sp_text_add(text, ", ");
+                add_number(text, "ns", saving->cost_ns[i]);
+                sp_text_add(text, ", ");
+                add_number(text, "samples", saving->samples[i]);
+                sp_text_add(text, "}");
+        }
+        sp_text_add(text, "]},\n");
+}
+
+static void add_counters(struct sp_text *text, const struct sp_report *report)
+{
+        sp_text_add(text, "  \"counters\": {");
+        for (unsigned int i = 0; i < SP_COUNTER_COUNT; i++) {
+                sp_text_add(text, "%s\n    ", i ? "," : "");
+                add_number(text, sp_counter_info[i].name, report->counter[i]);
+        }
+        sp_text_add(text, "}\n");
+}
+
+void sp_report_json(const struct sp_report *report, struct sp_text *text)
+{
+        sp_text_add(text, "{\n  \"version\": %d,\n  ", SP_REPORT_VERSION);
+        add_text(text, "streampool", STREAMPOOL_VERSION);
+        sp_text_add(text, ",\n");
+        add_process(text, report);
+        add_findings(text, report);
+        add_leaks(text, report);
+        add_memory(text, report);
+        add_devices(text, report);
+        add_pools(text, report);
+        add_saving(text, report);
+        add_counters(text, report);
+        sp_text_add(text, "}\n");
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Report -- what happened to the program's memory?
+ *
+ * First everything is copied, one lock after the other; then it is put into
+ * words with no lock held; then the words are written, in one piece. Memory for
+ * both comes straight from the kernel: at the end of a process its heap may be
+ * locked by a thread that no longer runs.
+ */
+
+#define _GNU_SOURCE
+
+#include "report/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "report/inner.h"
+
+#define WORDS_MAX (8 << 20)
+
+/* On pages of its own. */
+struct desk {
+        struct sp_report report;
+        char words[WORDS_MAX];
+};
+
+/* gathering */
+
+static void gather_finding(const struct sp_finding *finding, void *user)
+{
+        struct sp_report *report = user;
+
+        report->finding[report->findings++] = *finding;
+}
+
+static int worse_finding(const void *a, const void *b)
+{
+        const struct sp_finding *x = a;
+        const struct sp_finding *y = b;
+
+        if (x->kind != y->kind)
+                return x->kind < y->kind ? -1 : 1;
+        return (x->times < y->times) - (x->times > y->times);
+}
+
+/* Open addressing over report->leak, by place and kind, until the entries are sorted. */
+static void gather_live(const struct sp_ledger_entry *entry, void *user)
+{
+        struct sp_report *report = user;
+        size_t start = ((uintptr_t)entry->site * 31 + (size_t)entry->kind) % SP_REPORT_LEAKS;
+
+        if (!sp_kind_leaks(entry->kind))
+                return;
+        report->leaked_count++;
+        report->leaked_bytes += entry->bytes;
+        for (size_t i = 0; i < SP_REPORT_LEAKS; i++) {
+                struct sp_leak *leak = &report->leak[(start + i) % SP_REPORT_LEAKS];
+
+                if (leak->count == 0) {
+                        *leak = (struct sp_leak){
+                                .kind = entry->kind, .site = entry->site, .smallest = UINT64_MAX};
+                        report->leaks++;
+                } else if (leak->kind != entry->kind || leak->site != entry->site) {
+                        continue;
+                }
+                leak->count++;
+                leak->bytes += entry->bytes;
+                if (leak->smallest > entry->bytes)
+                        leak->smallest = entry->bytes;
+                if (leak->largest < entry->bytes)
+                        leak->largest = entry->bytes;
+                return;
+        }
+}
+
+static int larger_leak(const void *a, const void *b)
+{
+        const struct sp_leak *x = a;
+        const struct sp_leak *y = b;
+
+        if (!x->count != !y->count)
+                return !x->count - !y->count;
+        if (x->bytes != y->bytes)
+                return x->bytes < y->bytes ? 1 : -1;
+        return (x->count < y->count) - (x->count > y->count);
+}
+
+static void gather_saving(struct sp_report *report)
+{
+        struct sp_saving *saving = &report->saving;
+
+        for (unsigned int i = 0; i < report->figures.pools; i++) {
+                const struct sp_pool_figures *pool = &report->figures.pool[i];
+                bool is_async = pool->class == SP_CLASS_ASYNC;
+
+                if (pool->class == SP_CLASS_HOST)
+                        continue;
+                saving->times[is_async ? SP_NATIVE_ALLOC_ASYNC : SP_NATIVE_ALLOC] += pool->allocs;
+                saving->times[is_async ? SP_NATIVE_FREE_ASYNC : SP_NATIVE_FREE] += pool->frees;
+        }
+        for (unsigned int i = 0; i < SP_NATIVE_COUNT; i++) {
+                saving->cost_ns[i] = sp_native_cost((enum sp_native)i, &saving->samples[i]);
+                saving->calls += saving->times[i];
+                saving->ns += saving->times[i] * saving->cost_ns[i];
+        }
+        for (unsigned int i = 0; i < SP_COUNTER_COUNT; i++) {
+                if (sp_counter_info[i].group == SP_GROUP_DRIVER)
+                        saving->instead += report->counter[i];
+        }
+}
+
+void sp_report_gather(struct sp_report *report)
+{
+        if (gethostname(report->host, sizeof(report->host) - 1) < 0)
+                strcpy(report->host, "unknown");
+        report->program = program_invocation_short_name;
+        report->rank = sp_config()->rank ? sp_config()->rank : "0";
+        report->process = (long)getpid();
+
+        report->busy = !sp_ledger_totals(&report->totals) ||
+                       !sp_ledger_each_finding(gather_finding, report) ||
+                       !sp_ledger_each_live(gather_live, report);
+        qsort(report->finding, report->findings, sizeof(report->finding[0]), worse_finding);
+        qsort(report->leak, SP_REPORT_LEAKS, sizeof(report->leak[0]), larger_leak);
+
+        sp_route_figures(&report->figures);
+        for (unsigned int i = 0; i < SP_COUNTER_COUNT; i++)
+                report->counter[i] = sp_counter_sum((enum sp_counter)i);
+        gather_saving(report);
+}
+
+bool sp_report_is_silent(const struct sp_report *report)
+{
+        if (report->busy || report->figures.pools)
+                return false;
+        for (unsigned int i = 0; i < SP_KIND_COUNT; i++) {
+                if (report->totals.kind[i].made)
+                        return false;
+        }
+        return report->findings == 0 && report->totals.unwritten == 0;
+}
+
+/* A copy of the totals and nothing else: the exit status does not need the rest. */
+bool sp_report_has_findings(void)
+{
+        struct sp_ledger_totals totals;
+
+        if (!sp_ledger_totals(&totals))
+                return false;
+        for (unsigned int i = 0; i < SP_FINDING_COUNT; i++) {
+                if (totals.findings[i])
+                        return true;
+        }
+        for (unsigned int i = 0; i < SP_KIND_COUNT; i++) {
+                if (sp_kind_leaks((enum sp_kind)i) && totals.kind[i].count)
+                        return true;
+        }
+        return false;
+}
+
+/* writing */
+
+void sp_report_name(struct sp_text *name, const char *pattern, const struct sp_report *report)
+{
+        for (; *pattern; pattern++) {
+                if (pattern[0] != '%' || !pattern[1]) {
+                        sp_text_add(name, "%c", *pattern);
+                        continue;
+                }
+                switch (*++pattern) {
+                case 'p':
+                        sp_text_add(name, "%ld", report->process);
+                        break;
+                case 'h':
+                        sp_text_add(name, "%s", report->host);
+                        break;
+                case 'r':
+                        sp_text_add(name, "%s", report->rank);
+                        break;
+                case '%':
+                        sp_text_add(name, "%%");
+                        break;
+                default:
+                        sp_text_add(name, "%%%c", *pattern);
+                }
+        }
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+        size_t length = strlen(text);
+
+        return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
+}
+
+/* Return: 0 or -errno. */
+static int write_file(const char *path, const struct sp_text *words)
+{
+        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+        int result;
+
+        if (fd < 0)
+                return -errno;
+        result = sp_text_write(words, fd);
+        if (close(fd) < 0 && result == 0)
+                result = -errno;
+        return result;
+}
+
+static void write_words(const char *path, const struct sp_text *words)
+{
+        int result = 0;
+
+        if (strcmp(path, "-") != 0) {
+                result = write_file(path, words);
+                if (result == 0)
+                        return;
+                errno = -result;
+                sp_log(SP_LOG_ERROR, "the report cannot be written to %s: %m", path);
+        }
+        (void)sp_text_write(words, STDERR_FILENO);
+}
+
+void sp_report_write(void)
+{
+        const struct sp_config *config = sp_config();
+        char name_bytes[PATH_MAX];
+        struct sp_text words;
+        struct sp_text name;
+        struct desk *desk;
+        bool is_json;
+
+        if (!config->report || strcmp(config->report, "none") == 0)
+                return;
+        desk = mmap(NULL, sizeof(*desk), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (desk == MAP_FAILED) {
+                sp_log(SP_LOG_ERROR, "no memory for the report: %m");
+                return;
+        }
+        sp_report_gather(&desk->report);
+        if (!sp_report_is_silent(&desk->report) || config->diag) {
+                sp_text_init(&name, name_bytes, sizeof(name_bytes));
+                sp_report_name(&name, config->report, &desk->report);
+                is_json = config->format == SP_FORMAT_JSON ||
+                          (config->format == SP_FORMAT_AUTO && ends_in(name_bytes, ".json"));
+                sp_text_init(&words, desk->words, sizeof(desk->words));
+                if (is_json)
+                        sp_report_json(&desk->report, &words);
+                else
+                        sp_report_text(&desk->report, config->diag, &words);
+                write_words(name_bytes, &words);
+        }
+        munmap(desk, sizeof(*desk));
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Report as text -- for a person who has just run a program
+ *
+ * What is wrong comes first, worst first, and is told with the places to look
+ * at. Then come the figures, as tables. Lines that would say "nothing" are left
+ * out, so that the report of a correct program fits on one screen.
+ */
+
+#include <streampool/streampool.h>
+
+#include "report/inner.h"
+
+#define SHOWN 5 /* of each class; the JSON form has all */
+
+/* Columns. */
+enum { PLACE = 58, LABEL = 26 };
+
+static void add_size(struct sp_text *text, uint64_t bytes, int width)
+{
+        char cell_bytes[16];
+        struct sp_text cell;
+
+        sp_text_init(&cell, cell_bytes, sizeof(cell_bytes));
+        sp_text_add_bytes(&cell, bytes);
+        sp_text_add(text, "%*s", width, cell_bytes);
+}
+
+static const char *plural(uint64_t count)
+{
+        return count == 1 ? "" : "s";
+}
+
+/* head */
+
+static void add_head(struct sp_text *text, const struct sp_report *report)
+{
+        const struct sp_figures *figures = &report->figures;
+
+        sp_text_add(text, "\nstreampool %s: %s, process %ld on %s", STREAMPOOL_VERSION,
+                    report->program, report->process, report->host);
+        if (report->rank[0] != '0' || report->rank[1])
+                sp_text_add(text, ", rank %s", report->rank);
+        sp_text_add(text, "\n%s",
+                    figures->observing ? "observed: the driver served every call" : "pooled");
+        if (figures->backing)
+                sp_text_add(text, ", on %s", figures->backing);
+        if (figures->driver_version)
+                sp_text_add(text, "; driver for CUDA %d.%d", figures->driver_version / 1000,
+                            figures->driver_version % 1000 / 10);
+        if (figures->driver_path && *figures->driver_path)
+                sp_text_add(text, ", %s", figures->driver_path);
+        sp_text_add(text, "\n");
+        if (figures->off)
+                sp_text_add(text, "The pool was given up on the way; the log says why.\n");
+        if (report->busy)
+                sp_text_add(text, "Another thread kept the books: what is below is not all.\n");
+}
+
+/* findings */
+
+static const char *result_words(int result)
+{
+        switch (result) {
+        case 1:
+                return "invalid value";
+        case 400:
+                return "invalid handle";
+        case 713:
+                return "not registered";
+        case 801:
+                return "not supported";
+        default:
+                return "error";
+        }
+}
+
+static const char *const finding_titles[SP_FINDING_COUNT] = {
+        [SP_FINDING_DOUBLE_FREE] = "Freed twice",
+        [SP_FINDING_WRONG_KIND] = "Freed by the wrong function",
+        [SP_FINDING_INTERIOR] = "Freed in the middle",
+        [SP_FINDING_AFTER_CONTEXT] = "Freed after the end of its context",
+        [SP_FINDING_FOREIGN] = "Freed, but never allocated",
+};
+
+static void add_place(struct sp_text *text, const void *site)
+{
+        sp_text_pad(text, PLACE);
+        sp_place_text(text, site);
+        sp_text_add(text, "\n");
+}
+
+static void add_finding(struct sp_text *text, const struct sp_finding *finding)
+{
+        const struct sp_ledger_entry *block = &finding->block;
+
+        sp_text_add(text, "  %s(0x%llx) gave %d, %s", finding->function,
+                    (unsigned long long)finding->address, finding->result,
+                    result_words(finding->result));
+        if (finding->times > 1)
+                sp_text_add(text, ", %llu times", (unsigned long long)finding->times);
+        add_place(text, finding->site);
+        if (!finding->has_block)
+                return;
+        if (finding->freed_by) {
+                sp_text_add(text, "    freed before by %s", finding->freed_by);
+                add_place(text, finding->freed_at);
+        }
+        sp_text_add(text, "    ");
+        if (finding->kind == SP_FINDING_INTERIOR)
+                sp_text_add(text, "%llu bytes into ",
+                            (unsigned long long)(finding->address - block->address));
+        add_size(text, block->bytes, 0);
+        sp_text_add(text, " of %s memory, allocated", sp_kind_name(block->kind));
+        add_place(text, block->site);
+}
+
+static void add_findings(struct sp_text *text, const struct sp_report *report)
+{
+        size_t i = 0;
+
+        while (i < report->findings) {
+                enum sp_finding_kind kind = report->finding[i].kind;
+                uint64_t times = report->totals.findings[kind];
+                size_t first = i;
+
+                sp_text_add(text, "\n%s: %llu time%s\n", finding_titles[kind],
+                            (unsigned long long)times, plural(times));
+                for (; i < report->findings && report->finding[i].kind == kind; i++) {
+                        if (i - first < SHOWN)
+                                add_finding(text, &report->finding[i]);
+                }
+                if (i - first > SHOWN)
+                        sp_text_add(text, "  and from %zu more place%s\n", i - first - SHOWN,
+                                    plural(i - first - SHOWN));
+                if (kind == SP_FINDING_DOUBLE_FREE)
+                        sp_text_add(text, "  (an address that was given out again in between is "
+                                          "freed rightly, as far as anyone can see)\n");
+        }
+}
+
+static void add_leaks(struct sp_text *text, const struct sp_report *report)
+{
+        if (report->leaked_count == 0)
+                return;
+        sp_text_add(text, "\nNever freed: ");
+        add_size(text, report->leaked_bytes, 0);
+        sp_text_add(text, " in %llu allocation%s\n", (unsigned long long)report->leaked_count,
+                    plural(report->leaked_count));
+        for (size_t i = 0; i < report->leaks && i < 2 * SHOWN; i++) {
+                const struct sp_leak *leak = &report->leak[i];
+
+                sp_text_add(text, "  %5llu x ", (unsigned long long)leak->count);
+                add_size(text, leak->smallest, 0);
+                if (leak->smallest != leak->largest) {
+                        sp_text_add(text, " to ");
+                        add_size(text, leak->largest, 0);
+                }
+                sp_text_add(text, " of %s memory", sp_kind_name(leak->kind));
+                if (leak->count > 1) {
+                        sp_text_add(text, ", ");
+                        add_size(text, leak->bytes, 0);
+                }
+                add_place(text, leak->site);
+        }
+        if (report->leaks > 2 * SHOWN)
+                sp_text_add(text, "  and from %zu more places\n", report->leaks - 2 * SHOWN);
+}
+
+/* figures */
+
+static void add_memory(struct sp_text *text, const struct sp_report *report)
+{
+        sp_text_add(text, "\n%-*s%12s%12s%12s%12s%12s\n", LABEL, "What the program held", "at exit",
+                    "at most", "allocated", "freed", "from pool");
+        for (unsigned int i = 0; i < SP_KIND_COUNT; i++) {
+                const struct sp_kind_totals *kind = &report->totals.kind[i];
+
+                if (kind->made == 0 || i == SP_KIND_MAPPED)
+                        continue;
+                sp_text_add(text, "  %-*s", LABEL - 2, sp_kind_name((enum sp_kind)i));
+                add_size(text, kind->bytes, 12);
+                add_size(text, kind->bytes_high, 12);
+                sp_text_add(text, "%12llu%12llu%12llu\n", (unsigned long long)kind->made,
+                            (unsigned long long)kind->freed, (unsigned long long)kind->pooled);
+                if (kind->released)
+                        sp_text_add(text, "    %llu ended with their context\n",
+                                    (unsigned long long)kind->released);
+                if (kind->lost)
+                        sp_text_add(text, "    %llu freed in a way that was not seen\n",
+                                    (unsigned long long)kind->lost);
+        }
+        if (report->totals.unwritten)
+                sp_text_add(text, "  %llu not written down: the host had no memory for it\n",
+                            (unsigned long long)report->totals.unwritten);
+}
+
+/* Pools of one device and class, several contexts, as one; the sum of peaks is an upper bound. */
+static struct sp_pool_figures sum_pools(const struct sp_figures *figures, unsigned int from)
+{
+        struct sp_pool_figures sum = figures->pool[from];
+
+        for (unsigned int i = from + 1; i < figures->pools; i++) {
+                const struct sp_pool_figures *pool = &figures->pool[i];
+
+                if (pool->device != sum.device || pool->class != sum.class)
+                        continue;
+                sum.requested += pool->requested;
+                sum.requested_high += pool->requested_high;
+                sum.reserved += pool->reserved;
+                sum.reserved_high += pool->reserved_high;
+                sum.allocs += pool->allocs;
+                sum.hits += pool->hits;
+        }
+        return sum;
+}
+
+static bool is_first_of_its_sort(const struct sp_figures *figures, unsigned int index)
+{
+        for (unsigned int i = 0; i < index; i++) {
+                if (figures->pool[i].device == figures->pool[index].device &&
+                    figures->pool[i].class == figures->pool[index].class)
+                        return false;
+        }
+        return true;
+}
+
+static void add_pools(struct sp_text *text, const struct sp_report *report)
+{
+        static const char *const classes[SP_CLASS_COUNT] = {
+                [SP_CLASS_SYNC] = "cuMemAlloc",
+                [SP_CLASS_ASYNC] = "cuMemAllocAsync",
+                [SP_CLASS_HOST] = "pinned",
+        };
+        const struct sp_figures *figures = &report->figures;
+
+        if (figures->pools == 0)
+                return;
+        sp_text_add(text, "\n%-*s%12s%12s%12s%12s%12s\n", LABEL,
+                    figures->observing ? "What a pool would have held" : "What the pool held",
+                    "in use", "at most", "reserved", "at most", "reused");
+        for (unsigned int i = 0; i < figures->pools; i++) {
+                struct sp_pool_figures pool;
+
+                if (!is_first_of_its_sort(figures, i))
+                        continue;
+                pool = sum_pools(figures, i);
+                sp_text_add(text, "  device %d, %-*s", pool.device, LABEL - 12 + (pool.device < 10),
+                            classes[pool.class]);
+                add_size(text, pool.requested, 12);
+                add_size(text, pool.requested_high, 12);
+                add_size(text, pool.reserved, 12);
+                add_size(text, pool.reserved_high, 12);
+                sp_text_add(text, "%10.1f %%\n",
+                            pool.allocs ? 100.0 * (double)pool.hits / (double)pool.allocs : 0.0);
+        }
+}
+
+static void add_time(struct sp_text *text, uint64_t ns)
+{
+        if (ns < 1000000)
+                sp_text_add(text, "%.0f us", (double)ns / 1e3);
+        else if (ns < 1000000000)
+                sp_text_add(text, "%.1f ms", (double)ns / 1e6);
+        else
+                sp_text_add(text, "%.1f s", (double)ns / 1e9);
+}
+
+static void add_saving(struct sp_text *text, const struct sp_report *report)
+{
+        static const char *const names[SP_NATIVE_COUNT] = {
+                [SP_NATIVE_ALLOC] = "cuMemAlloc",
+                [SP_NATIVE_FREE] = "cuMemFree",
+                [SP_NATIVE_ALLOC_ASYNC] = "cuMemAllocAsync",
+                [SP_NATIVE_FREE_ASYNC] = "cuMemFreeAsync",
+        };
+        const struct sp_saving *saving = &report->saving;
+        const char *separator = "";
+
+        if (saving->calls == 0)
+                return;
+        sp_text_add(text, "\nDriver calls %s: %llu; made for it: %llu\n",
+                    report->figures.observing ? "a pool would have saved" : "saved",
+                    (unsigned long long)saving->calls, (unsigned long long)saving->instead);
+        sp_text_add(text, "Time %s: about ",
+                    report->figures.observing ? "it would have saved" : "saved");
+        add_time(text, saving->ns);
+        sp_text_add(text, " (");
+        for (unsigned int i = 0; i < SP_NATIVE_COUNT; i++) {
+                if (saving->times[i] == 0)
+                        continue;
+                sp_text_add(text, "%s%s at %.2f us, ", separator, names[i],
+                            (double)saving->cost_ns[i] / 1e3);
+                if (saving->samples[i])
+                        sp_text_add(text, "the median of %u here", saving->samples[i]);
+                else
+                        sp_text_add(text, "as on an H200");
+                separator = "; ";
+        }
+        sp_text_add(text, ")\n");
+}
+
+static void add_lookups(struct sp_text *text, const struct sp_report *report)
+{
+        sp_text_add(text, "\nLook-ups\n");
+        for (unsigned int i = 0; i < SP_COUNTER_COUNT; i++) {
+                if (sp_counter_info[i].group == SP_GROUP_LOOKUP)
+                        sp_text_add(text, "%10llu  %s\n", (unsigned long long)report->counter[i],
+                                    sp_counter_info[i].sentence);
+        }
+}
+
+void sp_report_text(const struct sp_report *report, bool with_lookups, struct sp_text *text)
+{
+        add_head(text, report);
+        add_findings(text, report);
+        add_leaks(text, report);
+        if (report->findings == 0 && report->leaked_count == 0 && !report->busy)
+                sp_text_add(text, "Everything was freed, and freed once.\n");
+        else
+                sp_text_add(text, "\naddr2line -Cfe FILE OFFSET names the line of FILE+OFFSET.\n");
+        add_memory(text, report);
+        add_pools(text, report);
+        add_saving(text, report);
+        if (with_lookups)
+                add_lookups(text, report);
+        if (text->cut)
+                sp_text_add(text, "\n(cut)\n");
+}
