@@ -156,6 +156,8 @@ static unsigned long long id_of(CUcontext handle)
         /* Without ids (drivers before 12.0) the hooked destroy and reset calls tell lives apart. */
         if (sp_driver.cuCtxGetId && sp_driver.cuCtxGetId(handle, &id) != CUDA_SUCCESS)
                 id = 0;
+#else
+        (void)handle;
 #endif
         return id;
 }
