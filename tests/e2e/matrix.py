@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Matrix -- every program alone and under the shim, on the simulated driver
+
+    matrix.py --driver LIBCUDA --shim SHIM --apps FOLDER --examples FOLDER --table FILE SUITE...
+
+Each suite is a function below. It collects what is wrong and prints it; an empty
+list is a pass. The programs say what they did and what a report must contain, so
+nothing is written down twice.
+"""
+import argparse
+import os
+import re
+import socket
+import sys
+import tempfile
+
+import shimrun
+
+MODES = ('pool', 'observe', 'off')
+OPTIONS = None
+WRONG = []
+
+
+def note(condition, message):
+    if not condition:
+        WRONG.append(message)
+
+
+def app(name, *arguments):
+    folder = OPTIONS.examples if name in ('first_light', 'torture') else OPTIONS.apps
+    return [os.path.join(folder, name)] + [str(a) for a in arguments]
+
+
+def alone(command, **settings):
+    result = shimrun.run(command, driver=OPTIONS.driver, settings=settings, limit=60)
+    note(not result.died and result.status in (0, 77),
+         f'{label(command)} alone: {result.died or result.status}\n{result.err[-2000:]}')
+    return result
+
+
+def shimmed(command, mode='pool', status=0, **settings):
+    result = shimrun.run(command, OPTIONS.shim, mode, OPTIONS.driver, settings, limit=60)
+    note(result.status == status,
+         f'{label(command)} {mode} {settings}: {result.died or result.status}\n'
+         f'{result.out[-500:]}{result.err[-2000:]}')
+    return result
+
+
+def label(command):
+    return ' '.join([os.path.basename(command[0])] + command[1:])
+
+
+def same(command, modes=MODES, **settings):
+    """The program says the same in every mode as it does alone; the runs, by mode."""
+    sim = {k: v for k, v in settings.items() if k.startswith('SIM_')}
+    wanted, runs = alone(command, **sim), {}
+    for mode in modes:
+        runs[mode] = shimmed(command, mode, status=wanted.status, **settings)
+        note(runs[mode].out == wanted.out,
+             f'{label(command)} {mode} {settings}\n  alone: {wanted.out}  shim:  {runs[mode].out}')
+        if mode != 'off':
+            note(runs[mode].report is not None, f'{label(command)} {mode}: no report')
+        else:
+            note(runs[mode].report is None, f'{label(command)} off: a report nonetheless')
+    return runs
+
+
+# suites
+
+
+def faults():
+    """Planted leaks and wrong frees of every kind are found, and nothing else is."""
+    for what in (['clean'], ['leak'], ['double'], ['foreign'], ['interior'], ['wrong'],
+                 ['clean', 'leak', 'double', 'foreign', 'interior', 'wrong']):
+        runs = same(app('plant', *what))
+        for mode in ('pool', 'observe'):
+            wrong = shimrun.differences(runs[mode].report, runs[mode].out)
+            note(not wrong, f'plant {what} {mode}: ' + '; '.join(wrong))
+        served = shimrun.pooled(runs['pool'].report)
+        note('clean' not in what or served >= 40, f'plant {what}: {served} served by the pool')
+        note(shimrun.pooled(runs['observe'].report) == 0, f'plant {what}: pooled while observing')
+
+
+def first_light():
+    """The demo's two leaks, its double free and its foreign free."""
+    runs = same(app('first_light', 60))
+    for mode in ('pool', 'observe'):
+        report = runs[mode].report
+        note(shimrun.findings(report) == {'double_free': 1, 'foreign': 1},
+             f'first_light {mode}: {shimrun.findings(report)}')
+        note({k: v[0] for k, v in shimrun.leaks(report).items()} == {'device': 2},
+             f'first_light {mode}: leaks {shimrun.leaks(report)}')
+        note(shimrun.made(report).get('async') == 120, f'first_light {mode}: made')
+        for place in report['findings']:
+            note(place['site'] and 'first_light' in place['site']['path'],
+                 f'first_light {mode}: site {place["site"]}')
+
+
+def exit_code():
+    """STREAMPOOL_EXITCODE speaks only where there is something to say."""
+    shimmed(app('plant', 'clean'), STREAMPOOL_EXITCODE='7')
+    shimmed(app('plant', 'double'), status=7, STREAMPOOL_EXITCODE='7')
+    shimmed(app('plant', 'leak'), status=7, STREAMPOOL_EXITCODE='7')
+    shimmed(app('plant', 'leak'), mode='observe', status=7, STREAMPOOL_EXITCODE='7')
+    shimmed(app('plant', 'leak'), mode='off', STREAMPOOL_EXITCODE='7')
+    shimmed(app('plant', 'leak'), STREAMPOOL_EXITCODE='0')
+
+
+def report_paths():
+    """%p %h %r %%, text and JSON, stderr and none."""
+    with tempfile.TemporaryDirectory() as folder:
+        pattern = os.path.join(folder, 'a-%h-%r-%%-%p.json')
+        shimmed(app('plant', 'leak'), STREAMPOOL_REPORT=pattern, OMPI_COMM_WORLD_RANK='3')
+        names = os.listdir(folder)
+        wanted = rf'a-{re.escape(socket.gethostname())}-3-%-[0-9]+\.json'
+        note(len(names) == 1 and re.fullmatch(wanted, names[0]), f'report is called {names}')
+        report = shimrun.read_report(os.path.join(folder, names[0])) if names else None
+        note(report and report['leaks']['count'] == 14, f'14 leaks: {report and report["leaks"]}')
+
+        path = os.path.join(folder, 'b.txt')
+        shimmed(app('plant', 'double'), STREAMPOOL_REPORT=path)
+        text = open(path).read() if os.path.exists(path) else ''
+        note(text and not text.startswith('{'), f'text report: {text[:200]!r}')
+        shimmed(app('plant', 'double'), STREAMPOOL_REPORT=path, STREAMPOOL_FORMAT='json')
+        note(open(path).read().startswith('{'), 'STREAMPOOL_FORMAT=json')
+
+        result = shimmed(app('plant', 'leak'), STREAMPOOL_REPORT='-')
+        note('leak' in result.err, f'report on stderr: {result.err[:500]}')
+        result = shimmed(app('plant', 'leak'), STREAMPOOL_REPORT='none')
+        note(not result.err, f'no report, but on stderr: {result.err[:500]}')
+        result = shimmed(app('plant', 'leak'),
+                         STREAMPOOL_REPORT=os.path.join(folder, 'no', 'such', 'folder'))
+        note('leak' in result.err, f'path that cannot be written: {result.err[:500]}')
+
+
+def out_of_memory():
+    """Memory that was freed is there for whoever asks next (O1, O2)."""
+    for scenario in ('one_large_block', 'large_block_after_async', 'async_after_plain',
+                     'freed_while_in_use', 'other_consumers', 'more_than_there_is'):
+        for backing in ('auto', 'native'):
+            runs = same(app('oom', scenario), SIM_MEMORY='1G', STREAMPOOL_BACKING=backing)
+            note(shimrun.pooled(runs['pool'].report) > 0, f'oom {scenario}: pool not used')
+
+
+def pressure():
+    """A host that runs ahead of the device does not take all of its memory (O3)."""
+    size = 32 << 20
+    for arguments in ([400, size], [400, size, 'async']):
+        runs = same(app('loop', *arguments), SIM_MEMORY='4G')
+        report = runs['pool'].report
+        peak = sum(pool['reserved_high'] for pool in report['pools']) if report else 0
+        note(0 < peak <= 1 << 30, f'loop {arguments}: reserved up to {peak >> 20} MiB')
+        hits = sum(pool['hits'] for pool in report['pools']) if report else 0
+        note(hits >= 350, f'loop {arguments}: {hits} of 400 served from freed memory')
+
+
+def free_sync():
+    """STREAMPOOL_FREE=sync keeps the device-wide wait of cuMemFree."""
+    for time in ('virtual', 'threads'):
+        result = alone(app('barrier'), SIM_TIME=time)
+        note(result.out == 'drained 10 of 10\n', f'barrier alone: {result.out}')
+        result = shimmed(app('barrier'), STREAMPOOL_FREE='sync', SIM_TIME=time)
+        note(result.out == 'drained 10 of 10\n', f'barrier with FREE=sync: {result.out}')
+    result = shimmed(app('barrier'))
+    note(result.out != 'drained 10 of 10\n', 'barrier: the pool waits without being told to')
+
+
+def belts():
+    """Reuse that needs an added dependency gets it; the oracle aborts the run otherwise."""
+    for belt in ('birth', 'edge', 'legacy', 'own'):
+        for time in ('virtual', 'threads'):
+            for backing in ('auto', 'native'):
+                result = shimmed(app('belts', belt), SIM_TIME=time, STREAMPOOL_BACKING=backing)
+                note(result.out.endswith('mismatches 0\n'), f'{belt} {time}: {result.out}')
+                reused = re.search(r'reused (\d+) of 20', result.out)
+                if belt in ('edge', 'own'):
+                    note(reused and int(reused.group(1)) >= 18, f'{belt} {time}: {result.out}')
+
+
+def random_programs():
+    """Correct programs from seeds, on many streams; what they print is what they print alone."""
+    for seed in range(1, 13):
+        time = 'threads' if seed % 4 == 0 else 'virtual'
+        backing = 'native' if seed % 3 == 0 else 'vmm'
+        runs = same(app('random', seed, 600), modes=('pool',) if seed > 3 else MODES,
+                    SIM_TIME=time, STREAMPOOL_BACKING=backing)
+        clean(runs['pool'], f'random {seed}')
+
+
+def small_device():
+    """The same on a device that is nearly too small, with small batches and limits."""
+    for seed in range(20, 26):
+        runs = same(app('random', seed, 600), modes=('pool',), SIM_MEMORY='96M',
+                    STREAMPOOL_KEEP='0', STREAMPOOL_BATCH='3')
+        clean(runs['pool'], f'random {seed}')
+
+
+def clean(result, name):
+    """Nothing leaked, nothing misused, and the pool did serve."""
+    found, leaked = shimrun.findings(result.report), shimrun.leaks(result.report)
+    note(not found, f'{name}: {found}')
+    note(not leaked, f'{name}: leaked {leaked}')
+    note(shimrun.pooled(result.report) > 0, f'{name}: nothing was served by the pool')
+
+
+def torture():
+    """Watch kernels on many streams and threads never see a foreign write."""
+    for seed in range(1, 7):
+        for time in ('virtual', 'threads'):
+            result = shimmed(app('torture', 250, 4, seed), SIM_TIME=time,
+                             STREAMPOOL_BACKING='native' if seed % 2 else 'vmm')
+            note(result.out.endswith('mismatches 0\n'), f'torture {seed}: {result.out}')
+            clean(result, f'torture {seed} {time}')
+
+
+def threads():
+    """Per-thread default streams, and captures next to threads that allocate."""
+    for time in ('virtual', 'threads'):
+        runs = same(app('threads', 25), SIM_TIME=time)
+        clean(runs['pool'], f'threads {time}')
+        note('mismatches 0' in runs['pool'].out, runs['pool'].out)
+        runs = same(app('captures', 25), SIM_TIME=time)
+        clean(runs['pool'], f'captures {time}')
+        note('lost 0 failures 0 mismatches 0' in runs['pool'].out, runs['pool'].out)
+
+
+def devices():
+    """Two devices: memory comes from the right one and goes back there."""
+    for backing in ('auto', 'native'):
+        runs = same(app('devices'), SIM_DEVICES='2', STREAMPOOL_BACKING=backing)
+        note(runs['pool'].out == 'wrong 0\n', f'devices: {runs["pool"].out}')
+        found = shimrun.findings(runs['pool'].report)
+        note(found == {'double_free': 42}, f'devices: {found}')
+        used = {row['device'] for row in runs['pool'].report['devices']}
+        note(used == {0, 1}, f'devices: report knows {used}')
+
+
+def table_symbols():
+    """Every symbol of the table, with its suffix, as the driver exports it."""
+    text = re.sub(r'/\*.*?\*/', '', open(OPTIONS.table).read(), flags=re.S)
+    rows = re.findall(r'\bSP_(?:HOOK|RETRY|CALL)\(\s*(\w+),\s*(\w+),\s*\d+,\s*(\w*)', text)
+    return sorted({symbol + suffix for _, symbol, suffix in rows})
+
+
+def injection(code):
+    """Every driver function of the table fails once, early and late: no crash, no hang (P21)."""
+    symbols = table_symbols()
+    note(len(symbols) > 100, f'{len(symbols)} symbols in the table')
+    for symbol in symbols:
+        for nth in (1, 3):
+            result = shimmed(app('sweep'), SIM_FAIL=f'{symbol}:{nth}:{code}',
+                             STREAMPOOL_REPORT='none')
+            note(result.status != 0 or result.out.startswith('done'),
+                 f'{symbol} fails with {code}: {result.out}')
+
+
+def injection_value():
+    injection(1)
+
+
+def injection_memory():
+    injection(2)
+
+
+def injection_illegal():
+    injection(700)
+
+
+SUITES = {function.__name__: function for function in (
+    faults, first_light, exit_code, report_paths, out_of_memory, pressure, free_sync, belts,
+    random_programs, small_device, torture, threads, devices, injection_value, injection_memory,
+    injection_illegal)}
+
+
+def main():
+    global OPTIONS
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--driver', required=True)
+    parser.add_argument('--shim', required=True)
+    parser.add_argument('--apps', required=True)
+    parser.add_argument('--examples', required=True)
+    parser.add_argument('--table', required=True, help='entry_points.def')
+    parser.add_argument('suites', nargs='+', choices=SUITES)
+    OPTIONS = parser.parse_args()
+    for suite in OPTIONS.suites:
+        SUITES[suite]()
+    for message in WRONG[:40]:
+        print(message)
+    print(f'{len(WRONG)} wrong')
+    return 1 if WRONG else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
