@@ -18,14 +18,14 @@
 /* Text with what has to be escaped; NULL is null. */
 static void add_string(struct sp_text *text, const char *string)
 {
-        const char *end = string ? string + STRING_MAX : NULL;
+        size_t room = STRING_MAX;
 
         if (!string) {
                 sp_text_add(text, "null");
                 return;
         }
         sp_text_add(text, "\"");
-        for (; *string && string < end; string++) {
+        for (; *string && room > 0; string++, room--) {
                 unsigned char byte = (unsigned char)*string;
 
                 if (byte == '"' || byte == '\\')
