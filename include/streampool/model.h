@@ -483,7 +483,9 @@ struct spm_stats {
         uint64_t live_blocks, live_blocks_high;
         uint64_t rounded_current; /* bytes of live blocks as taken from segments */
         uint64_t pending_bytes;   /* freed, not ready: equals the sum over streams and batches */
-        uint64_t ready_bytes;     /* free for anyone; rounded + pending + ready == reserved */
+        uint64_t ready_bytes;     /* free for anyone */
+        uint64_t sealed_bytes;    /* freed after spm_export(): served to nobody;
+                                   * rounded + pending + ready + sealed == reserved */
         uint64_t largest_ready;
         uint64_t segments;
         uint64_t allocs, frees, hits, grows, releases; /* since creation */

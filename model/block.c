@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Block -- allocations, frees and questions about them
+ *
+ * Part of the front door (model.c). A free cannot fail once the block is
+ * found: it needs no memory, and what it would like to ask for can wait.
+ */
+
+#include <assert.h>
+
+#include "check.h"
+#include "front.h"
+#include "ladder.h"
+#include "limbo.h"
+#include "pool.h"
+#include "segment.h"
+#include "stamp.h"
+#include "state.h"
+#include "subject.h"
+
+/* Identifiers of the driver's buffers count up from 1; these do not meet them (Q5). */
+#define BUFFER_ID_BASE ((uint64_t)1 << 48)
+
+static void describe(const struct spm_block *block, struct spm_allocation *allocation)
+{
+        const struct spm_segment_state *segment = block->segment;
+
+        *allocation = (struct spm_allocation){
+                .address = block->address,
+                .size = block->requested,
+                .reserved = block->size,
+                .generation = block->generation,
+                .buffer_id = BUFFER_ID_BASE + block->generation,
+                .pool = segment->pool->object.id,
+                .stream = block->stream,
+                .segment = segment->object.id,
+                .cookie = segment->cookie,
+                .segment_base = segment->base,
+                .segment_size = segment->size,
+                .user = block->user,
+                .exported = block->exported,
+                .reused = !block->fresh,
+        };
+}
+
+/* allocations */
+
+enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
+                          struct spm_allocation *allocation, struct spm_actions *actions)
+{
+        struct spm_pool_state *pool = spm_pool_find(model, request->pool);
+        struct spm_want want = {.pool = pool, .requested = request->size};
+        struct spm_block *block = NULL;
+        enum spm_status status;
+
+        actions->count = 0;
+        if (!request->size)
+                return SPM_E_INVALID_VALUE;
+        if (!pool || pool->closed)
+                return SPM_E_UNKNOWN;
+        want.size = spm_pool_reserve_size(pool, request->size, &want.align);
+        if (!want.size)
+                return SPM_E_INVALID_VALUE;
+        if (pool->config.kind == SPM_POOL_ASYNC) {
+                want.stream = spm_subject_usable(model, request->stream);
+                if (!want.stream)
+                        return SPM_E_UNKNOWN;
+        }
+        status = spm_ladder_climb(model, &want, request, &block, actions);
+        if (status == SPM_OK) {
+                pool->allocs++;
+                describe(block, allocation);
+        }
+        return spm_model_finish(model, status, actions);
+}
+
+void spm_grow_failed(struct spm_model *model, struct spm_request *request)
+{
+        (void)model;
+        spm_ladder_refused(request);
+}
+
+/* frees */
+
+static enum spm_status find_start(const struct spm_model *model, uint64_t address,
+                                  struct spm_block **block)
+{
+        *block = spm_block_live_at(model, address);
+        if (!*block)
+                return spm_segment_at(model, address) ? SPM_E_DOUBLE_FREE : SPM_E_FOREIGN;
+        return (*block)->address == address ? SPM_OK : SPM_E_INTERIOR;
+}
+
+/* The program has got the block, so the belt it was served with has been submitted. */
+static void learn_belt(struct spm_model *model, const struct spm_block *block)
+{
+        struct spm_stream_state *stream;
+
+        if (block->dep_count < 2)
+                return;
+        stream = spm_subject_stream(model, block->deps[0].stream);
+        if (stream)
+                spm_clock_raise(model, &stream->clock, block->deps[1]);
+}
+
+/* In the order of @stream; what it was born with counts unless the stream runs after it (A6). */
+static void wait_for_stream(const struct spm_model *model, struct spm_block *block,
+                            struct spm_stream_state *stream)
+{
+        struct spm_point born[SPM_BLOCK_DEPS - 1];
+        unsigned int count = block->dep_count;
+        unsigned int i;
+
+        for (i = 0; i < count; i++)
+                born[i] = block->deps[i];
+        block->deps[0] = (struct spm_point){stream->object.id, ++stream->submitted};
+        block->dep_count = 1;
+        for (i = 0; i < count; i++)
+                if (!spm_stream_covers(stream, born[i]) &&
+                    !spm_point_is_done(model, born[i], false))
+                        block->deps[block->dep_count++] = born[i];
+        stream->open_blocks++;
+        stream->open_bytes += block->size;
+}
+
+static void wait_for_context(struct spm_block *block, struct spm_context_state *context)
+{
+        struct spm_stream_state *line = context->line;
+
+        block->deps[0] = (struct spm_point){line->object.id, ++line->submitted};
+        block->dep_count = 1;
+        context->unstamped = true;
+        line->open_blocks++;
+        line->open_bytes += block->size;
+}
+
+static bool is_full(const struct spm_model *model, const struct spm_stream_state *stream)
+{
+        return stream->open_blocks >= model->config.batch_blocks ||
+               stream->open_bytes >= model->config.batch_bytes;
+}
+
+/*
+ * A batch of the context is stamped here, where the driver's own free would have waited for all
+ * that the stamp covers. A per-thread stream can be stamped by nobody else (F5).
+ */
+static void stamp_full(struct spm_model *model, struct spm_context_state *context,
+                       struct spm_stream_state *stream, struct spm_actions *actions)
+{
+        if (context && context->unstamped && is_full(model, context->line))
+                spm_stamp_ask(model, context->line, false, actions);
+        if (stream && stream->kind == SPM_STREAM_PER_THREAD && is_full(model, stream) &&
+            spm_stamp_is_due(stream))
+                spm_stamp_ask(model, stream, true, actions);
+}
+
+/* LIVE to LOOSE, out of all figures. */
+static void end_life(struct spm_model *model, struct spm_block *block)
+{
+        spm_pool_count_live(block, false);
+        spm_block_unliven(model, block);
+        block->fresh = false;
+}
+
+enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t generation,
+                         enum spm_free_kind kind, spm_stream id, struct spm_allocation *freed,
+                         struct spm_actions *actions)
+{
+        struct spm_context_state *context = NULL;
+        struct spm_stream_state *stream = NULL;
+        struct spm_pool_state *pool;
+        struct spm_block *block;
+        enum spm_status status = find_start(model, address, &block);
+
+        actions->count = 0;
+        if (status)
+                return status;
+        if (generation && generation != block->generation)
+                return SPM_E_STALE;
+        if (kind == SPM_FREE_ASYNC) {
+                stream = spm_subject_usable(model, id);
+                if (!stream)
+                        return SPM_E_UNKNOWN;
+        }
+
+        if (freed)
+                describe(block, freed);
+        pool = block->segment->pool;
+        pool->frees++;
+        end_life(model, block);
+        learn_belt(model, block);
+        if (pool->config.kind != SPM_POOL_ASYNC)
+                context = spm_subject_context(model, pool->config.context);
+        if (stream)
+                wait_for_stream(model, block, stream);
+        else if (context)
+                wait_for_context(block, context);
+        if (context && stream && stream->context == context)
+                context->unstamped = true;
+        spm_limbo_put(model, block);
+        stamp_full(model, context, stream, actions);
+        return spm_model_finish(model, SPM_OK, actions);
+}
+
+enum spm_status spm_alloc_undo(struct spm_model *model, uint64_t address,
+                               struct spm_actions *actions)
+{
+        struct spm_stream_state *stream;
+        struct spm_pool_state *pool;
+        struct spm_block *block;
+        enum spm_status status = find_start(model, address, &block);
+
+        actions->count = 0;
+        if (status)
+                return status;
+        pool = block->segment->pool;
+        pool->allocs--;
+        pool->hits -= block->hit;
+        pool->undone++;
+        stream = spm_subject_stream(model, block->stream);
+        end_life(model, block);
+        if (pool->config.kind != SPM_POOL_ASYNC) {
+                wait_for_context(block, spm_subject_context(model, pool->config.context));
+        } else if (stream && block->dep_count) {
+                /* A belt may be missing: the stream itself may not have it in order either. */
+                block->barred = true;
+                block->deps[0].position = ++stream->submitted;
+        }
+        spm_limbo_put(model, block);
+        return spm_model_finish(model, SPM_OK, actions);
+}
+
+/* questions */
+
+enum spm_status spm_find(const struct spm_model *model, uint64_t address,
+                         struct spm_allocation *allocation)
+{
+        const struct spm_block *block = spm_block_live_at(model, address);
+
+        if (!block)
+                return spm_segment_at(model, address) ? SPM_E_DOUBLE_FREE : SPM_E_FOREIGN;
+        describe(block, allocation);
+        return SPM_OK;
+}
+
+enum spm_status spm_set_user(struct spm_model *model, uint64_t address, uint64_t user)
+{
+        struct spm_block *block = spm_block_live_at(model, address);
+
+        if (!block)
+                return SPM_E_FOREIGN;
+        block->user = user;
+        return SPM_OK;
+}
+
+enum spm_status spm_export(struct spm_model *model, uint64_t address)
+{
+        struct spm_block *block = spm_block_live_at(model, address);
+
+        if (!block)
+                return SPM_E_FOREIGN;
+        block->exported = true;
+        return SPM_OK;
+}
+
+bool spm_is_ready(const struct spm_model *model, uint64_t address)
+{
+        const struct spm_block *block = spm_block_live_at(model, address);
+
+        if (!block)
+                return false;
+        return !block->stream ||
+               spm_point_is_done(model, (struct spm_point){block->stream, block->position}, false);
+}
+
+bool spm_is_ready_on(const struct spm_model *model, uint64_t address, spm_stream consumer,
+                     spm_event id)
+{
+        const struct spm_block *block = spm_block_live_at(model, address);
+        const struct spm_stream_state *stream = spm_subject_usable(model, consumer);
+        const struct spm_event_state *event = spm_subject_event(model, id);
+        struct spm_point born;
+
+        if (!block || !stream)
+                return false;
+        born = (struct spm_point){block->stream, block->position};
+        if (!block->stream || spm_point_is_done(model, born, false) ||
+            spm_stream_covers(stream, born))
+                return true;
+        return event && event->status == SPM_EVENT_KNOWN && spm_clock_covers(&event->clock, born);
+}
+
+enum spm_status spm_pending_on(const struct spm_model *model, spm_stream id, uint64_t *bytes)
+{
+        const struct spm_stream_state *stream = spm_subject_stream(model, id);
+        const struct spm_lane *lane;
+
+        if (!stream)
+                return SPM_E_UNKNOWN;
+        *bytes = 0;
+        for (lane = stream->lanes; lane; lane = lane->next)
+                *bytes += lane->bytes;
+        return SPM_OK;
+}
+
+void spm_each_live(const struct spm_model *model, spm_pool pool,
+                   bool (*visit)(const struct spm_allocation *allocation, void *user), void *user)
+{
+        const struct spm_node *node = spm_tree_first(&model->live);
+
+        for (; node; node = spm_tree_after(&model->live, node)) {
+                struct spm_allocation allocation;
+
+                describe(spm_node_owner(node, const struct spm_block, by_order), &allocation);
+                if (pool && allocation.pool != pool)
+                        continue;
+                if (!visit(&allocation, user))
+                        return;
+        }
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Dump -- the state as text and as a number
+ */
+
+#include <streampool/model.h>
+
+#include "limbo.h"
+#include "pool.h"
+#include "segment.h"
+#include "stamp.h"
+#include "state.h"
+#include "subject.h"
+#include "text.h"
+
+struct dump {
+        void (*line)(const char *text, void *user);
+        void *user;
+        struct spm_text text;
+        char buffer[256];
+};
+
+static void start(struct dump *dump, const char *what, uint64_t id)
+{
+        spm_text_start(&dump->text, dump->buffer, sizeof(dump->buffer));
+        spm_text_count(&dump->text, what, id);
+}
+
+static void end(struct dump *dump)
+{
+        dump->line(dump->buffer, dump->user);
+}
+
+static const char *state_name(enum spm_block_state state)
+{
+        static const char *const names[] = {
+                [SPM_BLOCK_LOOSE] = "loose",     [SPM_BLOCK_LIVE] = "live",
+                [SPM_BLOCK_PENDING] = "pending", [SPM_BLOCK_READY] = "ready",
+                [SPM_BLOCK_SEALED] = "sealed",
+        };
+
+        return names[state];
+}
+
+static void dump_context(struct dump *dump, const struct spm_context_state *context)
+{
+        const struct spm_stream_state *stream;
+
+        start(dump, "context", context->object.id);
+        spm_text_count(&dump->text, "device", (uint64_t)context->device);
+        spm_text_count(&dump->text, "captures", context->captures);
+        spm_text_count(&dump->text, "stamps", context->stamps.count);
+        spm_text_count(&dump->text, "unstamped", context->unstamped);
+        end(dump);
+        for (stream = context->streams; stream; stream = stream->next) {
+                start(dump, "  stream", stream->object.id);
+                spm_text_count(&dump->text, "kind", stream->kind);
+                spm_text_count(&dump->text, "submitted", stream->submitted);
+                spm_text_count(&dump->text, "done", stream->done_poll);
+                spm_text_count(&dump->text, "waited", stream->done_sync);
+                spm_text_count(&dump->text, "freed", stream->freed);
+                spm_text_count(&dump->text, "stamped", stream->stamped);
+                if (stream->retired)
+                        spm_text_word(&dump->text, "retired");
+                if (stream->capturing)
+                        spm_text_word(&dump->text, "capturing");
+                end(dump);
+        }
+}
+
+static void dump_segment(struct dump *dump, const struct spm_segment_state *segment)
+{
+        const struct spm_block *block;
+        unsigned int i;
+
+        start(dump, "  segment", segment->object.id);
+        spm_text_address(&dump->text, "base", segment->base);
+        spm_text_count(&dump->text, "size", segment->size);
+        end(dump);
+        for (block = segment->first; block; block = block->next) {
+                spm_text_start(&dump->text, dump->buffer, sizeof(dump->buffer));
+                spm_text_address(&dump->text, "    block", block->address);
+                spm_text_count(&dump->text, "size", block->size);
+                spm_text_word(&dump->text, state_name(block->state));
+                for (i = 0; i < block->dep_count; i++) {
+                        spm_text_count(&dump->text, "after", block->deps[i].stream);
+                        spm_text_count(&dump->text, "/", block->deps[i].position);
+                }
+                if (block->state == SPM_BLOCK_PENDING && block->open)
+                        spm_text_word(&dump->text, "open");
+                end(dump);
+        }
+}
+
+void spm_dump(const struct spm_model *model, void (*line)(const char *text, void *user), void *user)
+{
+        struct dump dump = {.line = line, .user = user};
+        const struct spm_segment_state *segment;
+        const struct spm_pool_state *pool;
+        const struct spm_object *object;
+
+        for (object = model->contexts.head; object; object = spm_object_next(object))
+                dump_context(&dump, (const struct spm_context_state *)object);
+        for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool)) {
+                start(&dump, "pool", pool->object.id);
+                spm_text_count(&dump.text, "kind", pool->config.kind);
+                spm_text_count(&dump.text, "reserved", pool->reserved_bytes);
+                spm_text_count(&dump.text, "used", pool->used_bytes);
+                spm_text_count(&dump.text, "pending", pool->pending_bytes);
+                spm_text_count(&dump.text, "ready", pool->ready_bytes);
+                end(&dump);
+                for (segment = pool->busy; segment; segment = segment->next)
+                        dump_segment(&dump, segment);
+                for (segment = pool->idle; segment; segment = segment->next)
+                        dump_segment(&dump, segment);
+        }
+}
+
+/* FNV-1a over the bytes of a number, lowest first. */
+static uint64_t mix(uint64_t hash, uint64_t number)
+{
+        unsigned int i;
+
+        for (i = 0; i < 8; i++) {
+                hash ^= (number >> (8 * i)) & 0xff;
+                hash *= 0x100000001b3u;
+        }
+        return hash;
+}
+
+uint64_t spm_hash(const struct spm_model *model)
+{
+        const struct spm_node *node = spm_tree_first(&model->live);
+        const struct spm_pool_state *pool;
+        uint64_t hash = 0xcbf29ce484222325u;
+
+        for (; node; node = spm_tree_after(&model->live, node)) {
+                const struct spm_block *block =
+                        spm_node_owner(node, const struct spm_block, by_order);
+
+                hash = mix(hash, block->address);
+                hash = mix(hash, block->requested);
+                hash = mix(hash, block->generation);
+        }
+        for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool)) {
+                hash = mix(hash, pool->reserved_bytes);
+                hash = mix(hash, pool->reserved_high);
+                hash = mix(hash, pool->used_bytes);
+                hash = mix(hash, pool->used_high);
+                hash = mix(hash, pool->pending_bytes);
+                hash = mix(hash, pool->ready_bytes);
+                hash = mix(hash, pool->allocs);
+                hash = mix(hash, pool->hits);
+                hash = mix(hash, pool->grows);
+                hash = mix(hash, pool->releases);
+        }
+        return hash;
+}
+
+/* names */
+
+const char *spm_status_name(enum spm_status status)
+{
+        switch (status) {
+#define NAME(status)                                                                               \
+        case status:                                                                               \
+                return #status
+                NAME(SPM_OK);
+                NAME(SPM_AGAIN);
+                NAME(SPM_E_INVALID_VALUE);
+                NAME(SPM_E_OUT_OF_MEMORY);
+                NAME(SPM_E_DOUBLE_FREE);
+                NAME(SPM_E_FOREIGN);
+                NAME(SPM_E_INTERIOR);
+                NAME(SPM_E_STALE);
+                NAME(SPM_E_INVALID_DEVICE);
+                NAME(SPM_E_READ_ONLY);
+                NAME(SPM_E_UNKNOWN);
+                NAME(SPM_E_HOST_MEMORY);
+#undef NAME
+        }
+        return "unknown status";
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fit -- which free block
+ *
+ * The sets are ordered by size, so the best block that needs no alignment, or
+ * is not refused for another reason, is one search away. Otherwise a handful
+ * of candidates is tried, and then one that is large enough whatever its
+ * address. No search walks the blocks of a set. A search for other streams'
+ * blocks walks the streams that use the pool.
+ */
+
+#include "fit.h"
+
+#include <assert.h>
+
+#include "action.h"
+#include "state.h"
+
+#define CANDIDATES_MAX 8
+
+static bool holds(const struct spm_block *block, const struct spm_want *want, uint64_t *start)
+{
+        uint64_t first = (block->address + want->align - 1) & ~(uint64_t)(want->align - 1);
+
+        if (first - block->address > block->size ||
+            block->size - (first - block->address) < want->size)
+                return false;
+        *start = first;
+        return true;
+}
+
+static struct spm_block *by_size(struct spm_node *node)
+{
+        return node ? spm_node_owner(node, struct spm_block, by_size) : NULL;
+}
+
+/* The best of a set of blocks, all of which the request may have. */
+static struct spm_block *best_of(const struct spm_tree *tree, const struct spm_want *want,
+                                 uint64_t *start)
+{
+        struct spm_node *node = spm_tree_at_least(tree, want->size, 0);
+        unsigned int tried;
+
+        for (tried = 0; node && tried < CANDIDATES_MAX; tried++) {
+                if (holds(by_size(node), want, start))
+                        return by_size(node);
+                node = spm_tree_after(tree, node);
+        }
+        if (!node)
+                return NULL;
+        node = spm_tree_at_least(tree, (uint64_t)want->size + want->align, 0);
+        return node && holds(by_size(node), want, start) ? by_size(node) : NULL;
+}
+
+bool spm_fit_ready(const struct spm_want *want, struct spm_fit *fit)
+{
+        *fit = (struct spm_fit){0};
+        fit->block = best_of(&want->pool->ready, want, &fit->start);
+        return fit->block != NULL;
+}
+
+static struct spm_lane *own_lane(const struct spm_want *want)
+{
+        if (!want->stream || want->stream->capturing)
+                return NULL;
+        return spm_limbo_find(want->pool, want->stream->object.id);
+}
+
+bool spm_fit_bare(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit)
+{
+        struct spm_lane *lane = own_lane(want);
+        struct spm_block *own;
+        uint64_t start;
+
+        spm_fit_ready(want, fit);
+        if (!lane)
+                return fit->block != NULL;
+        spm_limbo_reopen(model, lane);
+        own = best_of(&lane->open, want, &start);
+        /* Of two of the same size, the one that others cannot have. */
+        if (own && (!fit->block || own->size <= fit->block->size))
+                *fit = (struct spm_fit){.block = own, .start = start};
+        return fit->block != NULL;
+}
+
+/* Another stream's block, by a stamp between the block's point and @reach. */
+static bool belted(const struct spm_lane *lane, const struct spm_want *want, uint64_t reach,
+                   struct spm_fit *fit)
+{
+        struct spm_node *node = spm_tree_at_least(&lane->open, want->size, 0);
+        unsigned int tried;
+
+        for (tried = 0; node && tried < CANDIDATES_MAX; tried++) {
+                struct spm_block *block = by_size(node);
+                uint64_t position = block->deps[0].position;
+
+                if (fit->block && fit->block->size <= block->size)
+                        return false;
+                if (position <= reach && holds(block, want, &fit->start)) {
+                        struct spm_stamp_state *stamp = spm_stamp_find(lane->stream, position);
+
+                        if (stamp && stamp->position <= reach) {
+                                fit->block = block;
+                                fit->belt = stamp;
+                                return true;
+                        }
+                }
+                node = spm_tree_after(&lane->open, node);
+        }
+        return false;
+}
+
+/* May the pool's blocks of @lane be had by way of a wait? */
+static bool may_donate(const struct spm_lane *lane, const struct spm_want *want)
+{
+        return lane->stream != want->stream && lane->open.root &&
+               spm_context_may_be_named(lane->stream->context) &&
+               spm_stream_may_be_named(want->stream);
+}
+
+bool spm_fit_followed(const struct spm_want *want, struct spm_fit *fit)
+{
+        struct spm_object *object;
+
+        *fit = (struct spm_fit){0};
+        if (!want->stream || !want->pool->follow)
+                return false;
+        for (object = want->pool->lanes.head; object; object = spm_object_next(object)) {
+                struct spm_lane *lane = (struct spm_lane *)object;
+                struct spm_fit other = *fit;
+                uint64_t reach;
+
+                if (!may_donate(lane, want))
+                        continue;
+                reach = spm_stream_reaches(want->stream, object->id);
+                if (reach && belted(lane, want, reach, &other))
+                        *fit = other;
+        }
+        return fit->block != NULL;
+}
+
+bool spm_fit_internal(const struct spm_want *want, struct spm_fit *fit)
+{
+        struct spm_object *object;
+
+        *fit = (struct spm_fit){0};
+        if (!want->stream || !want->pool->internal)
+                return false;
+        for (object = want->pool->lanes.head; object; object = spm_object_next(object)) {
+                struct spm_lane *lane = (struct spm_lane *)object;
+                struct spm_block *block;
+                struct spm_stamp_state *stamp;
+                uint64_t start;
+
+                if (!may_donate(lane, want))
+                        continue;
+                block = best_of(&lane->open, want, &start);
+                if (!block || (fit->block && fit->block->size <= block->size))
+                        continue;
+                stamp = spm_stamp_find(lane->stream, block->deps[0].position);
+                /* A stream of another thread cannot be stamped from here (F5). */
+                if (!stamp && (lane->stream->kind == SPM_STREAM_PER_THREAD ||
+                               !spm_stream_may_be_named(lane->stream)))
+                        continue;
+                *fit = (struct spm_fit){.block = block, .start = start, .belt = stamp};
+                fit->donor = stamp ? NULL : lane;
+        }
+        return fit->block != NULL;
+}
+
+/* stitching */
+
+static bool may_stitch(const struct spm_block *block, const struct spm_lane *lane)
+{
+        if (!block)
+                return false;
+        return block->state == SPM_BLOCK_READY ||
+               (block->state == SPM_BLOCK_PENDING && block->lane == lane && block->open &&
+                block->dep_count == 1);
+}
+
+/* Joins @block with the neighbours that its lane's stream may have as well. */
+static struct spm_block *stitch(struct spm_model *model, struct spm_lane *lane,
+                                struct spm_block *first, const struct spm_block *end)
+{
+        struct spm_point latest = {.stream = lane->object.id};
+        struct spm_block *other;
+
+        for (other = first; other != end; other = other->next) {
+                if (other->state == SPM_BLOCK_READY) {
+                        spm_pool_take_ready(other);
+                        continue;
+                }
+                if (latest.position < other->deps[0].position)
+                        latest.position = other->deps[0].position;
+                spm_limbo_take(model, other);
+        }
+        while (first->next != end)
+                spm_block_absorb(model, first, first->next);
+        first->dep_count = 1;
+        first->deps[0] = latest;
+        /* It lies in its lane as one block now; the latest point stands for all. */
+        spm_limbo_put(model, first);
+        return first;
+}
+
+/* Grows [*first, *end) over neighbours; a few on each side. */
+static void widen(const struct spm_lane *lane, struct spm_block **first, struct spm_block **end)
+{
+        unsigned int steps;
+
+        for (steps = 0; steps < CANDIDATES_MAX && may_stitch((*first)->previous, lane); steps++)
+                *first = (*first)->previous;
+        for (steps = 0; steps < CANDIDATES_MAX && may_stitch(*end, lane); steps++)
+                *end = (*end)->next;
+}
+
+bool spm_fit_stitched(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit)
+{
+        struct spm_lane *lane = own_lane(want);
+        struct spm_node *node = lane ? spm_tree_last(&lane->open) : NULL;
+        unsigned int tried;
+
+        *fit = (struct spm_fit){0};
+        for (tried = 0; node && tried < CANDIDATES_MAX; tried++) {
+                struct spm_block *first = by_size(node);
+                struct spm_block *end = first->next;
+                const struct spm_segment_state *segment = first->segment;
+                struct spm_block whole = {0};
+
+                if (first->dep_count == 1)
+                        widen(lane, &first, &end);
+                whole.address = first->address;
+                whole.size = (size_t)((end ? end->address : segment->base + segment->size) -
+                                      first->address);
+                if (holds(&whole, want, &fit->start)) {
+                        fit->block = stitch(model, lane, first, end);
+                        return true;
+                }
+                node = spm_tree_before(&lane->open, node);
+        }
+        return false;
+}
+
+/* serving */
+
+/* Cuts what is before @start and after @start + @size off a LOOSE block, into @front and @back. */
+static struct spm_block *carve(struct spm_model *model, struct spm_block *block, uint64_t start,
+                               size_t size, struct spm_block **front, struct spm_block **back)
+{
+        *front = NULL;
+        *back = NULL;
+        if (start > block->address) {
+                *front = block;
+                block = spm_block_split(model, block, (size_t)(start - block->address));
+        }
+        if (size < block->size)
+                *back = spm_block_split(model, block, size);
+        return block;
+}
+
+static void put_back(struct spm_model *model, struct spm_block *block)
+{
+        if (!block)
+                return;
+        if (block->dep_count)
+                spm_limbo_put(model, block);
+        else
+                spm_pool_make_ready(model, block);
+}
+
+static bool is_complete(const struct spm_model *model, const struct spm_block *block)
+{
+        unsigned int i;
+
+        if (block->state == SPM_BLOCK_READY)
+                return true;
+        for (i = 0; i < block->dep_count; i++)
+                if (!spm_point_is_done(model, block->deps[i], false))
+                        return false;
+        return true;
+}
+
+/* A6: what the memory waits for outlives a free that names no stream. The donor's point is among
+ * it, because the belt may be submitted later than an observation of the stream begins. */
+static void set_birth(struct spm_block *block, const struct spm_want *want, bool complete,
+                      const struct spm_fit *fit, struct spm_point freed)
+{
+        block->dep_count = 0;
+        if (complete)
+                return;
+        block->deps[block->dep_count++] =
+                (struct spm_point){want->stream->object.id, want->stream->submitted};
+        if (fit->belt)
+                block->deps[block->dep_count++] = freed;
+}
+
+static void ask_wait(struct spm_actions *actions, const struct spm_want *want,
+                     struct spm_stamp_state *stamp)
+{
+        struct spm_action *action = spm_action_add(actions, SPM_ACT_WAIT_STREAM);
+
+        stamp->lent = true;
+        action->context = want->stream->context->object.id;
+        action->stream = want->stream->object.id;
+        action->stamp = stamp->object.id;
+}
+
+/*
+ * The belt, and the legacy trap (H6): the driver would have made every blocking stream wait for
+ * an allocation on the legacy stream, and that stream for them. An allocation that the driver
+ * does not see does not, so something that it does see is submitted.
+ */
+static bool ask_order(struct spm_model *model, const struct spm_want *want,
+                      const struct spm_fit *fit, struct spm_actions *actions)
+{
+        struct spm_stamp_state *stamp;
+
+        if (spm_actions_room(actions) < 3)
+                return false;
+        if (fit->belt)
+                ask_wait(actions, want, fit->belt);
+        if (want->stream->kind != SPM_STREAM_LEGACY)
+                return true;
+        stamp = spm_stamp_ask(model, want->stream, true, actions);
+        if (stamp)
+                ask_wait(actions, want, stamp);
+        return stamp != NULL;
+}
+
+enum spm_status spm_fit_serve(struct spm_model *model, const struct spm_want *want,
+                              const struct spm_fit *fit, struct spm_block **served,
+                              struct spm_actions *actions)
+{
+        struct spm_block *block = fit->block;
+        struct spm_point freed = block->deps[0];
+        bool complete = is_complete(model, block);
+        struct spm_block *front;
+        struct spm_block *back;
+
+        if (!spm_block_reserve(model, 2))
+                return SPM_E_HOST_MEMORY;
+        if (want->stream && !spm_limbo_lane(model, want->pool, want->stream))
+                return SPM_E_HOST_MEMORY;
+        if (!complete) {
+                unsigned int count = actions->count;
+
+                assert(want->stream);
+                if (!ask_order(model, want, fit, actions)) {
+                        actions->count = count;
+                        return SPM_E_UNKNOWN;
+                }
+        }
+
+        if (block->state == SPM_BLOCK_READY)
+                spm_pool_take_ready(block);
+        else
+                spm_limbo_take(model, block);
+        block = carve(model, block, fit->start, want->size, &front, &back);
+        put_back(model, front);
+        put_back(model, back);
+
+        if (want->stream)
+                block->position = ++want->stream->submitted;
+        set_birth(block, want, complete, fit, freed);
+        block->requested = want->requested;
+        block->stream = want->stream ? want->stream->object.id : 0;
+        block->user = 0;
+        block->hit = false;
+        block->generation = ++model->generation;
+        spm_block_enliven(model, block);
+        spm_pool_count_live(block, true);
+        *served = block;
+        return SPM_OK;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SPM_FIT_H
+#define SPM_FIT_H
+
+/*
+ * Fit -- which free block
+ *
+ * Best fit: of the blocks that a request may have, the smallest that holds
+ * it, then the lowest address. What it may have:
+ *
+ *   ready     complete; anyone
+ *   own       freed in order of the very stream that asks (A1)
+ *   followed  freed on another stream, and the program has ordered the asking
+ *             stream behind that: with a belt (G3)
+ *   internal  likewise, but the order is ours: only when memory is short (A10)
+ *
+ * A belt is a wait of the asking stream for a recorded stamp. It never makes
+ * a stream wait for more than the program did, except for internal.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <streampool/model.h>
+
+#include "limbo.h"
+#include "pool.h"
+#include "stamp.h"
+
+struct spm_want {
+        struct spm_pool_state *pool;
+        struct spm_stream_state *stream; /* NULL for SYNC and HOST pools */
+        size_t requested;
+        size_t size;
+        size_t align;
+};
+
+struct spm_fit {
+        struct spm_block *block;
+        uint64_t start;               /* of the memory to serve */
+        struct spm_stamp_state *belt; /* to wait for, or NULL */
+        struct spm_lane *donor;       /* of an internal fit that needs a stamp first, or NULL */
+};
+
+/* Each returns false if there is none. */
+bool spm_fit_bare(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit);
+bool spm_fit_ready(const struct spm_want *want, struct spm_fit *fit);
+bool spm_fit_followed(const struct spm_want *want, struct spm_fit *fit);
+
+/** spm_fit_internal() - @fit has a belt, or a donor that a stamp should be asked for. */
+bool spm_fit_internal(const struct spm_want *want, struct spm_fit *fit);
+
+/** spm_fit_stitched() - a block of the stream's own together with free neighbours, joined on the
+ * way; a few of the largest are tried. */
+bool spm_fit_stitched(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit);
+
+/**
+ * spm_fit_serve() - give the memory to the program
+ * @actions: the belt, and what a legacy stream needs (H6)
+ *
+ * Return: SPM_OK; SPM_E_HOST_MEMORY; SPM_E_UNKNOWN when a legacy stream cannot have the block now,
+ * because no stamp is to be had. Nothing has changed then.
+ */
+enum spm_status spm_fit_serve(struct spm_model *model, const struct spm_want *want,
+                              const struct spm_fit *fit, struct spm_block **served,
+                              struct spm_actions *actions);
+
+#endif

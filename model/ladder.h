@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SPM_LADDER_H
+#define SPM_LADDER_H
+
+/*
+ * Ladder -- from a request to a block, and what to try before giving up
+ *
+ * Rungs, in the order of what they cost the program (A1, O1):
+ *
+ *   serve      a block that may be had now
+ *   poll       ask whether frees have completed meanwhile
+ *   grow       ask for another segment; first wait for the oldest batch, where
+ *              the driver's own free would have waited and too much has
+ *              gathered (O3)
+ *   internal   memory is short: order the stream behind another's free
+ *   wait       for what is pending, on the host
+ *   release    segments that do not fit, so that the driver can join them
+ *   regrow     exactly what is needed
+ *
+ * Nothing before "internal" makes a stream or, but for O3, the host wait for
+ * anything that it would not wait for without us (G5, I6).
+ */
+
+#include <streampool/model.h>
+
+#include "fit.h"
+
+/**
+ * spm_ladder_climb() - one step
+ *
+ * Return: SPM_OK with @block; SPM_AGAIN; SPM_E_OUT_OF_MEMORY; SPM_E_HOST_MEMORY.
+ */
+enum spm_status spm_ladder_climb(struct spm_model *model, const struct spm_want *want,
+                                 struct spm_request *request, struct spm_block **block,
+                                 struct spm_actions *actions);
+
+/** spm_ladder_refused() - the caller could not grow the pool. */
+void spm_ladder_refused(struct spm_request *request);
+
+/** spm_ladder_grow_model() - a made-up segment of @size bytes at an address never used before. */
+enum spm_status spm_ladder_grow_model(struct spm_model *model, struct spm_pool_state *pool,
+                                      size_t size);
+
+#endif

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Model -- who may have which memory, and when
+ *
+ * The front door: life, contexts, streams, segments and pools. What orders
+ * and observes them comes in by observe.c, what is allocated and freed by
+ * block.c. Every function checks, then changes, and leaves by
+ * spm_model_finish() if it may ask for something.
+ */
+
+#include <assert.h>
+
+#include "check.h"
+#include "front.h"
+#include "ladder.h"
+#include "limbo.h"
+#include "pool.h"
+#include "segment.h"
+#include "stamp.h"
+#include "state.h"
+#include "subject.h"
+#include "trim.h"
+
+#define BATCH_BLOCKS 64
+#define BATCH_BYTES  ((size_t)32 << 20)
+
+/* Made-up addresses lie where no driver puts device memory. */
+#define MODEL_BASE 0x7F0000000000u
+
+enum spm_status spm_model_finish(struct spm_model *model, enum spm_status status,
+                                 struct spm_actions *actions)
+{
+        spm_trim_closed(model, actions);
+        spm_stamp_flush(model, actions);
+        SPM_CHECK(model);
+        return status;
+}
+
+/* life */
+
+enum spm_status spm_model_new(const struct spm_config *config, struct spm_model **result)
+{
+        struct spm_model scratch = {0};
+        struct spm_model *model;
+
+        if (config) {
+                if (!config->alloc != !config->free)
+                        return SPM_E_INVALID_VALUE;
+                scratch.config = *config;
+        }
+        if (!scratch.config.batch_blocks)
+                scratch.config.batch_blocks = BATCH_BLOCKS;
+        if (!scratch.config.batch_bytes)
+                scratch.config.batch_bytes = BATCH_BYTES;
+        model = spm_host_new(&scratch, sizeof(*model));
+        if (!model)
+                return SPM_E_HOST_MEMORY;
+        *model = scratch;
+        model->dropped_end = &model->dropped;
+        model->next_base = MODEL_BASE;
+        *result = model;
+        return SPM_OK;
+}
+
+/* All its blocks become free, whatever they were waiting for. */
+static void kill_blocks(struct spm_model *model, struct spm_pool_state *pool)
+{
+        while (pool->busy) {
+                struct spm_block *block = pool->busy->first;
+
+                while (block->state != SPM_BLOCK_LIVE && block->state != SPM_BLOCK_PENDING)
+                        block = block->next;
+                if (block->state == SPM_BLOCK_LIVE) {
+                        spm_pool_count_live(block, false);
+                        spm_block_unliven(model, block);
+                } else {
+                        spm_limbo_take(model, block);
+                }
+                spm_pool_make_ready(model, block);
+        }
+}
+
+static void forget_pool(struct spm_model *model, struct spm_pool_state *pool)
+{
+        kill_blocks(model, pool);
+        while (pool->idle)
+                spm_segment_free(model, pool->idle);
+        spm_pool_free(model, pool);
+}
+
+/* Its streams are complete and gone; what waits for them becomes ready. */
+static void forget_streams(struct spm_model *model, struct spm_context_state *context)
+{
+        struct spm_stream_state *stream;
+        struct spm_stream_state *next;
+
+        for (stream = context->streams; stream; stream = stream->next) {
+                spm_stamp_drop_all(model, stream);
+                stream->done_sync = UINT64_MAX;
+                stream->done_poll = UINT64_MAX;
+        }
+        spm_limbo_collect_strays(model);
+        for (stream = context->streams; stream; stream = next) {
+                next = stream->next;
+                stream->retired = true;
+                spm_limbo_collect_stream(model, stream);
+        }
+        context->line = NULL;
+}
+
+static void forget_stamps(struct spm_model *model)
+{
+        while (model->stamps.head) {
+                struct spm_stamp_state *stamp = (struct spm_stamp_state *)model->stamps.head;
+
+                spm_clock_clear(model, &stamp->clock);
+                spm_table_remove(model, &model->stamps, &stamp->object);
+                spm_host_free(model, stamp);
+        }
+}
+
+void spm_model_free(struct spm_model *model)
+{
+        struct spm_model last;
+
+        if (!model)
+                return;
+        while (model->pools.head)
+                forget_pool(model, spm_pool_first(model));
+        while (model->events.head)
+                spm_subject_remove_event(model, (struct spm_event_state *)model->events.head);
+        while (model->contexts.head) {
+                struct spm_context_state *context =
+                        (struct spm_context_state *)model->contexts.head;
+
+                forget_streams(model, context);
+                spm_subject_remove_context(model, context);
+        }
+        forget_stamps(model);
+        spm_block_forget_spares(model);
+        last.config = model->config;
+        spm_host_free(&last, model);
+}
+
+/* contexts and streams */
+
+enum spm_status spm_context_add(struct spm_model *model, int device, spm_context *context)
+{
+        assert(model && context);
+        return spm_subject_add_context(model, device, context);
+}
+
+enum spm_status spm_context_remove(struct spm_model *model, spm_context id,
+                                   struct spm_actions *actions)
+{
+        struct spm_context_state *context = spm_subject_context(model, id);
+        struct spm_pool_state *pool;
+        struct spm_pool_state *next;
+        bool more = false;
+
+        actions->count = 0;
+        if (!context)
+                return SPM_E_UNKNOWN;
+        if (!context->gone) {
+                context->gone = true;
+                context->captures = 0;
+                for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool))
+                        if (pool->config.context == id)
+                                kill_blocks(model, pool);
+                forget_streams(model, context);
+        }
+        for (pool = spm_pool_first(model); pool; pool = next) {
+                uint64_t released = 0;
+
+                next = spm_pool_next(pool);
+                if (pool->config.context != id)
+                        continue;
+                if (spm_trim_pool(model, pool, 0, 0, &released, actions)) {
+                        model->closed_pools -= pool->closed;
+                        spm_pool_free(model, pool);
+                } else {
+                        more = true;
+                }
+        }
+        spm_stamp_flush(model, actions);
+        if (more || model->dropped)
+                return spm_model_finish(model, SPM_AGAIN, actions);
+        spm_subject_remove_context(model, context);
+        return spm_model_finish(model, SPM_OK, actions);
+}
+
+enum spm_status spm_stream_add(struct spm_model *model, spm_context id, enum spm_stream_kind kind,
+                               spm_stream *stream)
+{
+        struct spm_context_state *context = spm_subject_context(model, id);
+
+        if (!context || context->gone)
+                return SPM_E_UNKNOWN;
+        return spm_subject_add_stream(model, context, kind, stream);
+}
+
+enum spm_status spm_stream_retire(struct spm_model *model, spm_stream id,
+                                  struct spm_actions *actions)
+{
+        struct spm_stream_state *stream = spm_subject_usable(model, id);
+
+        actions->count = 0;
+        if (!stream)
+                return SPM_E_UNKNOWN;
+        if (spm_stamp_is_due(stream))
+                spm_stamp_ask(model, stream, true, actions);
+        stream->context->captures -= stream->capturing;
+        stream->capturing = 0;
+        if (stream->context->legacy_stream == stream)
+                stream->context->legacy_stream = NULL;
+        stream->retired = true;
+        spm_limbo_collect_stream(model, stream);
+        return spm_model_finish(model, SPM_OK, actions);
+}
+
+enum spm_status spm_capture_begin(struct spm_model *model, spm_stream id,
+                                  struct spm_actions *actions)
+{
+        struct spm_stream_state *stream = spm_subject_usable(model, id);
+
+        actions->count = 0;
+        if (!stream)
+                return SPM_E_UNKNOWN;
+        /* The last moment for stamps (C5). */
+        if (spm_stamp_is_due(stream))
+                spm_stamp_ask(model, stream, true, actions);
+        if (stream->context->unstamped)
+                spm_stamp_ask(model, stream->context->line, true, actions);
+        stream->capturing++;
+        stream->context->captures++;
+        return spm_model_finish(model, SPM_OK, actions);
+}
+
+enum spm_status spm_capture_end(struct spm_model *model, spm_stream id)
+{
+        struct spm_stream_state *stream = spm_subject_usable(model, id);
+
+        if (!stream)
+                return SPM_E_UNKNOWN;
+        if (stream->capturing) {
+                stream->capturing--;
+                stream->context->captures--;
+        }
+        SPM_CHECK(model);
+        return SPM_OK;
+}
+
+/* segments */
+
+enum spm_status spm_segment_add(struct spm_model *model, spm_pool id, uint64_t base, size_t size,
+                                void *cookie, spm_segment *result)
+{
+        struct spm_pool_state *pool = spm_pool_find(model, id);
+        struct spm_segment_state *segment;
+        const struct spm_pool_config *config;
+        enum spm_status status;
+
+        if (!pool || pool->closed)
+                return SPM_E_UNKNOWN;
+        config = &pool->config;
+        if (!base || !size || base & (config->grain - 1) || size & (config->grain - 1))
+                return SPM_E_INVALID_VALUE;
+        if (config->max_size &&
+            (size > config->max_size || pool->reserved_bytes > config->max_size - size))
+                return SPM_E_OUT_OF_MEMORY;
+        status = spm_segment_new(model, pool, base, size, cookie, &segment);
+        if (status)
+                return status;
+        pool->grows++;
+        *result = segment->object.id;
+        SPM_CHECK(model);
+        return SPM_OK;
+}
+
+/* pools */
+
+static struct spm_pool_state *open_pool(const struct spm_model *model, spm_pool id)
+{
+        struct spm_pool_state *pool = spm_pool_find(model, id);
+
+        return pool && !pool->closed ? pool : NULL;
+}
+
+enum spm_status spm_pool_create(struct spm_model *model, const struct spm_pool_config *config,
+                                spm_pool *result)
+{
+        struct spm_pool_state *pool;
+        enum spm_status status = spm_pool_new(model, config, &pool);
+        size_t grain;
+        size_t size;
+
+        if (status)
+                return status;
+        grain = pool->config.grain;
+        size = (config->initial_size + grain - 1) & ~(grain - 1);
+        if (config->provider == SPM_PROVIDER_MODEL && config->initial_size) {
+                if (config->max_size && size > config->max_size)
+                        size -= grain;
+                if (size)
+                        status = spm_ladder_grow_model(model, pool, size);
+        }
+        if (status) {
+                spm_pool_free(model, pool);
+                return status;
+        }
+        *result = pool->object.id;
+        SPM_CHECK(model);
+        return SPM_OK;
+}
+
+enum spm_status spm_pool_destroy(struct spm_model *model, spm_pool id, struct spm_actions *actions)
+{
+        struct spm_pool_state *pool = spm_pool_find(model, id);
+        uint64_t released = 0;
+        bool all;
+
+        actions->count = 0;
+        if (!pool || (pool->closed && !pool->idle))
+                return SPM_E_UNKNOWN;
+        if (pool->config.is_default)
+                return SPM_E_INVALID_VALUE;
+        if (!pool->closed) {
+                pool->closed = true;
+                pool->config.release_threshold = 0;
+                pool->config.keep = 0;
+                model->closed_pools++;
+        }
+        all = pool->config.release_needs_idle ||
+              spm_trim_pool(model, pool, 0, 0, &released, actions);
+        return spm_model_finish(model, all ? SPM_OK : SPM_AGAIN, actions);
+}
+
+enum spm_status spm_pool_get_config(const struct spm_model *model, spm_pool id,
+                                    struct spm_pool_config *config)
+{
+        const struct spm_pool_state *pool = spm_pool_find(model, id);
+
+        if (!pool)
+                return SPM_E_UNKNOWN;
+        *config = pool->config;
+        return SPM_OK;
+}
+
+enum spm_status spm_pool_set_attribute(struct spm_model *model, spm_pool id,
+                                       enum spm_pool_attribute attribute, uint64_t value)
+{
+        struct spm_pool_state *pool = open_pool(model, id);
+        enum spm_status status;
+
+        if (!pool)
+                return SPM_E_UNKNOWN;
+        status = spm_pool_set(model, pool, attribute, value);
+        SPM_CHECK(model);
+        return status;
+}
+
+enum spm_status spm_pool_get_attribute(const struct spm_model *model, spm_pool id,
+                                       enum spm_pool_attribute attribute, uint64_t *value)
+{
+        const struct spm_pool_state *pool = spm_pool_find(model, id);
+
+        return pool ? spm_pool_get(pool, attribute, value) : SPM_E_UNKNOWN;
+}
+
+enum spm_status spm_pool_set_access(struct spm_model *model, spm_pool id, int peer,
+                                    enum spm_access access)
+{
+        struct spm_pool_state *pool = open_pool(model, id);
+
+        return pool ? spm_pool_allow(model, pool, peer, access) : SPM_E_UNKNOWN;
+}
+
+enum spm_status spm_pool_get_access(const struct spm_model *model, spm_pool id, int peer,
+                                    enum spm_access *access)
+{
+        const struct spm_pool_state *pool = spm_pool_find(model, id);
+
+        if (!pool)
+                return SPM_E_UNKNOWN;
+        if (peer < 0)
+                return SPM_E_INVALID_DEVICE;
+        *access = spm_pool_allowed(pool, peer);
+        return SPM_OK;
+}
+
+enum spm_status spm_trim(struct spm_model *model, spm_pool id, size_t keep, size_t *released,
+                         struct spm_actions *actions)
+{
+        struct spm_pool_state *pool = spm_pool_find(model, id);
+        uint64_t bytes = 0;
+        bool all;
+
+        actions->count = 0;
+        if (!pool)
+                return SPM_E_UNKNOWN;
+        all = spm_trim_pool(model, pool, keep, 0, &bytes, actions);
+        if (released)
+                *released = (size_t)bytes;
+        return spm_model_finish(model, all ? SPM_OK : SPM_AGAIN, actions);
+}
+
+enum spm_status spm_stats(const struct spm_model *model, spm_pool id, struct spm_stats *stats)
+{
+        const struct spm_pool_state *pool = spm_pool_find(model, id);
+
+        if (!pool)
+                return SPM_E_UNKNOWN;
+        spm_pool_figures(pool, stats);
+        return SPM_OK;
+}
+
+enum spm_status spm_reset_peaks(struct spm_model *model, spm_pool id)
+{
+        struct spm_pool_state *pool = spm_pool_find(model, id);
+
+        if (!pool)
+                return SPM_E_UNKNOWN;
+        spm_pool_reset_peaks(pool);
+        return SPM_OK;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Observe -- what the program orders, and what the host has seen
+ *
+ * Part of the front door (model.c). A driver call is told in two halves: what
+ * counts is what was known when it began (H4, H5), and it counts only if
+ * nothing has happened in between that makes it ambiguous. An event's version
+ * changes when a record begins and again when it ends, so that whoever looks
+ * at the event in two halves sees that another thread was recording it.
+ */
+
+#include <assert.h>
+
+#include "check.h"
+#include "front.h"
+#include "host.h"
+#include "limbo.h"
+#include "stamp.h"
+#include "state.h"
+#include "subject.h"
+#include "trim.h"
+
+/* events */
+
+enum spm_status spm_event_add(struct spm_model *model, spm_event *result)
+{
+        struct spm_event_state *event = spm_host_new(model, sizeof(*event));
+
+        if (!event)
+                return SPM_E_HOST_MEMORY;
+        if (!spm_table_add(model, &model->events, &event->object)) {
+                spm_host_free(model, event);
+                return SPM_E_HOST_MEMORY;
+        }
+        *result = event->object.id;
+        return SPM_OK;
+}
+
+enum spm_status spm_event_remove(struct spm_model *model, spm_event id)
+{
+        struct spm_event_state *event = spm_subject_event(model, id);
+
+        if (!event)
+                return SPM_E_UNKNOWN;
+        spm_subject_remove_event(model, event);
+        return SPM_OK;
+}
+
+/* It may stand for anything; records that are under way do not change that. */
+static void make_unknown(struct spm_event_state *event)
+{
+        event->status = SPM_EVENT_UNKNOWN;
+        event->version++;
+        event->muddled = event->recording != 0;
+}
+
+enum spm_status spm_event_taint(struct spm_model *model, spm_event id, bool forever)
+{
+        struct spm_event_state *event = spm_subject_event(model, id);
+
+        if (!event)
+                return SPM_E_UNKNOWN;
+        make_unknown(event);
+        event->tainted = event->tainted || forever;
+        return SPM_OK;
+}
+
+/* records */
+
+/* What the event will stand for. Return: false if there is no memory. */
+static bool snapshot(struct spm_model *model, struct spm_stream_state *stream,
+                     struct spm_context_state *context, struct spm_clock **result)
+{
+        struct spm_clock *clock = spm_host_new(model, sizeof(*clock));
+        bool ok;
+
+        if (!clock)
+                return false;
+        ok = stream ? spm_stream_snapshot(model, stream, clock)
+                    : spm_context_snapshot(model, context, clock);
+        if (!ok) {
+                spm_host_free(model, clock);
+                return false;
+        }
+        *result = clock;
+        return true;
+}
+
+static void free_snapshot(struct spm_model *model, struct spm_ticket *ticket)
+{
+        struct spm_clock *clock = ticket->snapshot;
+
+        if (clock)
+                spm_clock_clear(model, clock);
+        spm_host_free(model, clock);
+        ticket->snapshot = NULL;
+}
+
+/* Either one or the other, by scope. Return: false if the handle is unknown. */
+static bool find_scope(const struct spm_model *model, struct spm_scope scope,
+                       struct spm_stream_state **stream, struct spm_context_state **context)
+{
+        *stream = NULL;
+        *context = NULL;
+        if (scope.kind == SPM_SCOPE_STREAM)
+                *stream = spm_subject_usable(model, scope.id);
+        else if (scope.kind == SPM_SCOPE_CONTEXT)
+                *context = spm_subject_context(model, scope.id);
+        if (*context && (*context)->gone)
+                *context = NULL;
+        return *stream || *context;
+}
+
+enum spm_status spm_record_begin(struct spm_model *model, spm_event id, struct spm_scope where,
+                                 struct spm_ticket *ticket, struct spm_actions *actions)
+{
+        struct spm_event_state *event = spm_subject_event(model, id);
+        struct spm_context_state *context;
+        struct spm_stream_state *stream;
+        struct spm_clock *clock = NULL;
+
+        actions->count = 0;
+        if (!event || !find_scope(model, where, &stream, &context))
+                return SPM_E_UNKNOWN;
+
+        /* H3: a belt must not reach further than the program's own record. */
+        if (stream && spm_stamp_is_due(stream))
+                spm_stamp_ask(model, stream, true, actions);
+        if (stream)
+                stream->submitted++;
+        /* What is recorded in a capture is no event (H18). */
+        if (!stream || !stream->capturing) {
+                if (!snapshot(model, stream, context, &clock)) {
+                        make_unknown(event);
+                        return spm_model_finish(model, SPM_E_HOST_MEMORY, actions);
+                }
+        }
+        event->status = SPM_EVENT_UNKNOWN;
+        event->version++;
+        event->muddled = event->recording++ != 0;
+        *ticket = (struct spm_ticket){.scope = where, .id = id, .snapshot = clock};
+        return spm_model_finish(model, SPM_OK, actions);
+}
+
+void spm_record_end(struct spm_model *model, struct spm_ticket *ticket, bool ok)
+{
+        struct spm_event_state *event = spm_subject_event(model, ticket->id);
+        struct spm_clock *clock = ticket->snapshot;
+        struct spm_stream_state *stream = NULL;
+
+        if (ticket->scope.kind == SPM_SCOPE_STREAM)
+                stream = spm_subject_usable(model, ticket->scope.id);
+        /* H6: a record on the legacy stream is an operation of it. */
+        if (ok && clock && stream && stream->kind == SPM_STREAM_LEGACY)
+                spm_stream_learn(model, stream, clock);
+        if (event) {
+                event->recording--;
+                event->version++;
+                if (ok && clock && !event->muddled && !event->tainted) {
+                        struct spm_clock old = event->clock;
+
+                        event->clock = *clock;
+                        event->status = SPM_EVENT_KNOWN;
+                        *clock = old;
+                }
+        }
+        free_snapshot(model, ticket);
+        SPM_CHECK(model);
+}
+
+/* waits */
+
+enum spm_status spm_wait_begin(struct spm_model *model, struct spm_scope waiter, spm_event id,
+                               struct spm_ticket *ticket)
+{
+        const struct spm_event_state *event = spm_subject_event(model, id);
+        struct spm_context_state *context;
+        struct spm_stream_state *stream;
+
+        if (!event || !find_scope(model, waiter, &stream, &context))
+                return SPM_E_UNKNOWN;
+        *ticket = (struct spm_ticket){.scope = waiter, .id = id, .version = event->version};
+        return SPM_OK;
+}
+
+/* The event, if it says something, and still what it said at _begin. */
+static const struct spm_event_state *unchanged(const struct spm_model *model, spm_event id,
+                                               uint64_t version)
+{
+        const struct spm_event_state *event = spm_subject_event(model, id);
+
+        if (!event || event->version != version || event->status != SPM_EVENT_KNOWN)
+                return NULL;
+        return event;
+}
+
+void spm_wait_end(struct spm_model *model, struct spm_ticket *ticket, bool ok)
+{
+        const struct spm_event_state *event = unchanged(model, ticket->id, ticket->version);
+        struct spm_context_state *context;
+        struct spm_stream_state *stream;
+        struct spm_lane *lane;
+
+        if (!ok || !event || !find_scope(model, ticket->scope, &stream, &context))
+                return;
+        if (stream) {
+                spm_stream_learn(model, stream, &event->clock);
+                for (lane = stream->lanes; lane; lane = lane->next)
+                        spm_limbo_reopen(model, lane);
+        } else if (spm_clock_join(model, &context->base, &event->clock)) {
+                spm_clock_prune(model, &context->base);
+        }
+        SPM_CHECK(model);
+}
+
+/* synchronisations and queries */
+
+enum spm_status spm_sync_begin(struct spm_model *model, struct spm_scope what,
+                               struct spm_ticket *ticket)
+{
+        struct spm_ticket begun = {.scope = what};
+
+        if (what.kind == SPM_SCOPE_EVENT) {
+                const struct spm_event_state *event = spm_subject_event(model, what.id);
+
+                if (!event)
+                        return SPM_E_UNKNOWN;
+                begun.version = event->version;
+        } else {
+                struct spm_context_state *context;
+                struct spm_stream_state *stream;
+                struct spm_clock *clock;
+
+                if (!find_scope(model, what, &stream, &context))
+                        return SPM_E_UNKNOWN;
+                if (!snapshot(model, stream, context, &clock))
+                        return SPM_E_HOST_MEMORY;
+                begun.snapshot = clock;
+        }
+        *ticket = begun;
+        return SPM_OK;
+}
+
+void spm_sync_end(struct spm_model *model, struct spm_ticket *ticket, enum spm_sync how, bool ok,
+                  struct spm_actions *actions)
+{
+        const struct spm_clock *clock = ticket->snapshot;
+        const struct spm_context_state *context = NULL;
+
+        actions->count = 0;
+        if (ticket->scope.kind == SPM_SCOPE_EVENT) {
+                const struct spm_event_state *event =
+                        unchanged(model, ticket->scope.id, ticket->version);
+
+                clock = event ? &event->clock : NULL;
+        }
+        if (ok && clock)
+                spm_limbo_complete(model, clock, how == SPM_SYNC_WAIT);
+        if (ok && how == SPM_SYNC_WAIT) {
+                if (ticket->scope.kind == SPM_SCOPE_CONTEXT)
+                        context = spm_subject_context(model, ticket->scope.id);
+                spm_trim_synced(model, context, actions);
+        }
+        free_snapshot(model, ticket);
+        spm_model_finish(model, SPM_OK, actions);
+}
+
+/* stamps */
+
+enum spm_status spm_stamp_recorded(struct spm_model *model, spm_stamp stamp, bool ok,
+                                   struct spm_actions *actions)
+{
+        actions->count = 0;
+        return spm_model_finish(model, spm_stamp_answer(model, stamp, ok), actions);
+}
+
+enum spm_status spm_stamp_done(struct spm_model *model, spm_stamp stamp,
+                               struct spm_actions *actions)
+{
+        actions->count = 0;
+        return spm_model_finish(model, spm_stamp_passed(model, stamp), actions);
+}

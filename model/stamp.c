@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stamp -- events that the caller records for the model
+ *
+ * What a stamp stands for is fixed when it is asked for, although it is
+ * recorded a little later: it may then cover more, which nobody relies on.
+ */
+
+#include "stamp.h"
+
+#include <assert.h>
+
+#include "action.h"
+#include "host.h"
+#include "limbo.h"
+#include "state.h"
+
+/* More stamps of one scope are thinned out: a later one implies the earlier ones (L9). */
+#define STAMPS_MAX 64
+
+static struct spm_stamp_list *list_of(struct spm_stream_state *stream)
+{
+        return stream->kind == SPM_STREAM_LINE ? &stream->context->stamps : &stream->stamps;
+}
+
+static void unlink_stamp(struct spm_stamp_state *stamp)
+{
+        struct spm_stamp_list *list = stamp->list;
+
+        if (stamp->previous)
+                stamp->previous->next = stamp->next;
+        else
+                list->first = stamp->next;
+        if (stamp->next)
+                stamp->next->previous = stamp->previous;
+        else
+                list->last = stamp->previous;
+        list->count--;
+        stamp->list = NULL;
+        stamp->stream = NULL;
+}
+
+static void link_stamp(struct spm_stamp_list *list, struct spm_stamp_state *stamp)
+{
+        stamp->list = list;
+        stamp->previous = list->last;
+        if (list->last)
+                list->last->next = stamp;
+        else
+                list->first = stamp;
+        list->last = stamp;
+        list->count++;
+}
+
+static void queue_drop(struct spm_model *model, struct spm_stamp_state *stamp)
+{
+        stamp->next = NULL;
+        *model->dropped_end = stamp;
+        model->dropped_end = &stamp->next;
+}
+
+/* Nobody needs it any more. One that is being recorded is dropped when that is reported. */
+static void discard(struct spm_model *model, struct spm_stamp_state *stamp)
+{
+        unlink_stamp(stamp);
+        if (stamp->status == SPM_STAMP_RECORDED)
+                queue_drop(model, stamp);
+}
+
+static void forget(struct spm_model *model, struct spm_stamp_state *stamp)
+{
+        spm_clock_clear(model, &stamp->clock);
+        spm_table_remove(model, &model->stamps, &stamp->object);
+        spm_host_free(model, stamp);
+}
+
+/*
+ * The newest but one goes: the old ones are about to be done, and the newest covers most. One that
+ * a stream was told to wait for stays, because that wait may not have been submitted yet.
+ */
+static bool thin_out(struct spm_model *model, struct spm_stamp_list *list)
+{
+        struct spm_stamp_state *stamp = list->last;
+
+        if (list->count < STAMPS_MAX)
+                return true;
+        for (stamp = stamp->previous; stamp; stamp = stamp->previous)
+                if (stamp->status == SPM_STAMP_RECORDED && !stamp->lent) {
+                        discard(model, stamp);
+                        return true;
+                }
+        return false;
+}
+
+struct spm_stamp_state *spm_stamp_ask(struct spm_model *model, struct spm_stream_state *stream,
+                                      bool bounded, struct spm_actions *actions)
+{
+        struct spm_context_state *context = stream->context;
+        bool whole = stream->kind == SPM_STREAM_LINE;
+        struct spm_stamp_state *stamp;
+        struct spm_action *action;
+        bool ok;
+
+        if (!spm_stream_may_be_named(stream) || !spm_actions_room(actions) ||
+            !thin_out(model, list_of(stream)))
+                return NULL;
+        stamp = spm_host_new(model, sizeof(*stamp));
+        if (!stamp)
+                return NULL;
+        stream->submitted++;
+        ok = whole ? spm_context_snapshot(model, context, &stamp->clock)
+                   : spm_stream_snapshot(model, stream, &stamp->clock);
+        if (!ok || !spm_table_add(model, &model->stamps, &stamp->object))
+                goto undo;
+
+        stamp->stream = stream;
+        stamp->position = stream->submitted;
+        stamp->bounded = bounded;
+        link_stamp(list_of(stream), stamp);
+        stream->stamped = stream->submitted;
+        stream->open_blocks = 0;
+        stream->open_bytes = 0;
+        if (whole)
+                context->unstamped = false;
+
+        action = spm_action_add(actions, SPM_ACT_RECORD);
+        action->context = context->object.id;
+        action->stream = whole ? 0 : stream->object.id;
+        action->stamp = stamp->object.id;
+        return stamp;
+
+undo:
+        spm_clock_clear(model, &stamp->clock);
+        spm_host_free(model, stamp);
+        return NULL;
+}
+
+static struct spm_stamp_state *find_stamp(const struct spm_model *model, spm_stamp id)
+{
+        return (struct spm_stamp_state *)spm_table_find(&model->stamps, id);
+}
+
+/* What the last stamp that still counts was asked for. */
+static void restore_stamped(struct spm_stream_state *stream)
+{
+        const struct spm_stamp_list *list = list_of(stream);
+
+        stream->stamped = list->last ? list->last->position : stream->done_poll;
+        if (stream->kind == SPM_STREAM_LINE)
+                stream->context->unstamped = true;
+}
+
+enum spm_status spm_stamp_answer(struct spm_model *model, spm_stamp id, bool ok)
+{
+        struct spm_stamp_state *stamp = find_stamp(model, id);
+
+        if (!stamp || stamp->status != SPM_STAMP_ASKED)
+                return SPM_E_UNKNOWN;
+        if (!ok) {
+                struct spm_stream_state *stream = stamp->stream;
+
+                if (stamp->list) {
+                        unlink_stamp(stamp);
+                        restore_stamped(stream);
+                }
+                forget(model, stamp);
+                return SPM_OK;
+        }
+        stamp->status = SPM_STAMP_RECORDED;
+        if (!stamp->list)
+                queue_drop(model, stamp);
+        else if (stamp->stream->kind == SPM_STREAM_LEGACY)
+                spm_stream_learn(model, stamp->stream, &stamp->clock);
+        return SPM_OK;
+}
+
+enum spm_status spm_stamp_passed(struct spm_model *model, spm_stamp id)
+{
+        struct spm_stamp_state *stamp = find_stamp(model, id);
+
+        if (!stamp || stamp->status != SPM_STAMP_RECORDED || !stamp->list)
+                return SPM_E_UNKNOWN;
+        /* The stamp's own point is among them, so this drops it, and the older ones. */
+        spm_limbo_complete(model, &stamp->clock, stamp->waited);
+        return SPM_OK;
+}
+
+struct spm_stamp_state *spm_stamp_find(const struct spm_stream_state *stream, uint64_t position)
+{
+        struct spm_stamp_state *stamp;
+
+        for (stamp = stream->stamps.first; stamp; stamp = stamp->next)
+                if (stamp->status == SPM_STAMP_RECORDED && stamp->position >= position)
+                        return stamp;
+        return NULL;
+}
+
+struct spm_stamp_state *spm_stamp_find_any(const struct spm_stream_state *stream, uint64_t position)
+{
+        struct spm_stamp_state *stamp = spm_stamp_find(stream, position);
+
+        if (stamp)
+                return stamp;
+        for (stamp = stream->context->stamps.first; stamp; stamp = stamp->next)
+                if (stamp->status == SPM_STAMP_RECORDED &&
+                    spm_clock_get(&stamp->clock, stream->object.id) >= position)
+                        return stamp;
+        return NULL;
+}
+
+bool spm_stamp_is_due(const struct spm_stream_state *stream)
+{
+        return stream->freed > stream->stamped && stream->freed > stream->done_poll;
+}
+
+void spm_stamp_settle(struct spm_model *model, struct spm_stream_state *stream)
+{
+        struct spm_stamp_list *list = list_of(stream);
+
+        while (list->first && list->first->position <= stream->done_poll)
+                discard(model, list->first);
+}
+
+void spm_stamp_drop_all(struct spm_model *model, struct spm_stream_state *stream)
+{
+        struct spm_stamp_list *list = list_of(stream);
+
+        while (list->first)
+                discard(model, list->first);
+}
+
+void spm_stamp_flush(struct spm_model *model, struct spm_actions *actions)
+{
+        while (model->dropped && spm_actions_room(actions)) {
+                struct spm_stamp_state *stamp = model->dropped;
+
+                model->dropped = stamp->next;
+                if (!model->dropped)
+                        model->dropped_end = &model->dropped;
+                spm_action_add(actions, SPM_ACT_DROP)->stamp = stamp->object.id;
+                forget(model, stamp);
+        }
+}

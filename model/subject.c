@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Subject -- contexts, streams and events
+ *
+ * What a stream runs after is spread over three clocks: its own, its context's
+ * base (cuCtxWaitEvent binds every stream) and, for blocking streams, what the
+ * context's legacy stream has done. So neither a context-wide wait nor a
+ * legacy operation walks the streams.
+ */
+
+#include "subject.h"
+
+#include "host.h"
+#include "state.h"
+
+static void link_stream(struct spm_context_state *context, struct spm_stream_state *stream)
+{
+        stream->context = context;
+        stream->previous = context->last_stream;
+        if (context->last_stream)
+                context->last_stream->next = stream;
+        else
+                context->streams = stream;
+        context->last_stream = stream;
+}
+
+static struct spm_stream_state *
+new_stream(struct spm_model *model, struct spm_context_state *context, enum spm_stream_kind kind)
+{
+        struct spm_stream_state *stream = spm_host_new(model, sizeof(*stream));
+
+        if (!stream)
+                return NULL;
+        stream->kind = kind;
+        if (!spm_table_add(model, &model->streams, &stream->object)) {
+                spm_host_free(model, stream);
+                return NULL;
+        }
+        link_stream(context, stream);
+        return stream;
+}
+
+enum spm_status spm_subject_add_context(struct spm_model *model, int device, spm_context *id)
+{
+        struct spm_context_state *context;
+
+        if (device < 0)
+                return SPM_E_INVALID_DEVICE;
+        context = spm_host_new(model, sizeof(*context));
+        if (!context)
+                return SPM_E_HOST_MEMORY;
+        context->device = device;
+        context->line = new_stream(model, context, SPM_STREAM_LINE);
+        if (!context->line)
+                goto undo_context;
+        if (!spm_table_add(model, &model->contexts, &context->object))
+                goto undo_line;
+        *id = context->object.id;
+        return SPM_OK;
+
+undo_line:
+        spm_subject_remove_stream(model, context->line);
+undo_context:
+        spm_host_free(model, context);
+        return SPM_E_HOST_MEMORY;
+}
+
+enum spm_status spm_subject_add_stream(struct spm_model *model, struct spm_context_state *context,
+                                       enum spm_stream_kind kind, spm_stream *id)
+{
+        struct spm_stream_state *stream;
+
+        if ((unsigned int)kind > SPM_STREAM_PER_THREAD)
+                return SPM_E_INVALID_VALUE;
+        if (kind == SPM_STREAM_LEGACY && context->legacy_stream)
+                return SPM_E_INVALID_VALUE;
+        stream = new_stream(model, context, kind);
+        if (!stream)
+                return SPM_E_HOST_MEMORY;
+        if (kind == SPM_STREAM_LEGACY)
+                context->legacy_stream = stream;
+        *id = stream->object.id;
+        return SPM_OK;
+}
+
+void spm_subject_remove_stream(struct spm_model *model, struct spm_stream_state *stream)
+{
+        struct spm_context_state *context = stream->context;
+
+        if (stream->previous)
+                stream->previous->next = stream->next;
+        else
+                context->streams = stream->next;
+        if (stream->next)
+                stream->next->previous = stream->previous;
+        else
+                context->last_stream = stream->previous;
+        if (context->legacy_stream == stream)
+                context->legacy_stream = NULL;
+        spm_clock_clear(model, &stream->clock);
+        spm_table_remove(model, &model->streams, &stream->object);
+        spm_host_free(model, stream);
+}
+
+void spm_subject_remove_context(struct spm_model *model, struct spm_context_state *context)
+{
+        while (context->streams)
+                spm_subject_remove_stream(model, context->streams);
+        spm_clock_clear(model, &context->base);
+        spm_clock_clear(model, &context->legacy);
+        spm_table_remove(model, &model->contexts, &context->object);
+        spm_host_free(model, context);
+}
+
+void spm_subject_remove_event(struct spm_model *model, struct spm_event_state *event)
+{
+        spm_clock_clear(model, &event->clock);
+        spm_table_remove(model, &model->events, &event->object);
+        spm_host_free(model, event);
+}
+
+struct spm_context_state *spm_subject_context(const struct spm_model *model, spm_context id)
+{
+        return (struct spm_context_state *)spm_table_find(&model->contexts, id);
+}
+
+struct spm_stream_state *spm_subject_stream(const struct spm_model *model, spm_stream id)
+{
+        return (struct spm_stream_state *)spm_table_find(&model->streams, id);
+}
+
+struct spm_stream_state *spm_subject_usable(const struct spm_model *model, spm_stream id)
+{
+        struct spm_stream_state *stream = spm_subject_stream(model, id);
+
+        if (!stream || stream->kind == SPM_STREAM_LINE || stream->retired || stream->context->gone)
+                return NULL;
+        return stream;
+}
+
+struct spm_event_state *spm_subject_event(const struct spm_model *model, spm_event id)
+{
+        return (struct spm_event_state *)spm_table_find(&model->events, id);
+}
+
+bool spm_point_is_done(const struct spm_model *model, struct spm_point point, bool sync)
+{
+        const struct spm_stream_state *stream = spm_subject_stream(model, point.stream);
+
+        return !stream || point.position <= (sync ? stream->done_sync : stream->done_poll);
+}
+
+uint64_t spm_stream_reaches(const struct spm_stream_state *stream, spm_stream other)
+{
+        const struct spm_context_state *context = stream->context;
+        uint64_t position;
+        uint64_t reached;
+
+        if (stream->object.id == other)
+                return stream->submitted;
+        reached = spm_clock_get(&stream->clock, other);
+        position = spm_clock_get(&context->base, other);
+        if (position > reached)
+                reached = position;
+        if (spm_stream_waits_for_legacy(stream)) {
+                position = spm_clock_get(&context->legacy, other);
+                if (position > reached)
+                        reached = position;
+        }
+        return reached;
+}
+
+bool spm_stream_covers(const struct spm_stream_state *stream, struct spm_point point)
+{
+        return spm_stream_reaches(stream, point.stream) >= point.position;
+}
+
+/* Adds the stream's end and its own clock, but not the clocks of its context: those bind what is
+ * submitted next, and it is unknown whether an event, or the host, waits for them on a stream where
+ * nothing was submitted since (G4). */
+static bool add_stream(struct spm_model *model, const struct spm_stream_state *stream,
+                       struct spm_clock *clock)
+{
+        struct spm_point end = {.stream = stream->object.id, .position = stream->submitted};
+
+        /* What the program knows to be done adds nothing. */
+        if (end.position > stream->done_sync && !spm_clock_raise(model, clock, end))
+                return false;
+        return !stream->clock.count || spm_clock_join(model, clock, &stream->clock);
+}
+
+bool spm_stream_snapshot(struct spm_model *model, const struct spm_stream_state *stream,
+                         struct spm_clock *clock)
+{
+        const struct spm_stream_state *other = NULL;
+
+        *clock = (struct spm_clock){0};
+        if (!add_stream(model, stream, clock))
+                goto undo;
+        if (stream->kind == SPM_STREAM_LEGACY)
+                other = stream->context->streams;
+        for (; other; other = other->next)
+                if (spm_stream_waits_for_legacy(other) && !add_stream(model, other, clock))
+                        goto undo;
+        return true;
+
+undo:
+        spm_clock_clear(model, clock);
+        return false;
+}
+
+bool spm_context_snapshot(struct spm_model *model, const struct spm_context_state *context,
+                          struct spm_clock *clock)
+{
+        const struct spm_stream_state *stream;
+
+        *clock = (struct spm_clock){0};
+        /* Streams are in ascending order, so that the ends are appended. */
+        for (stream = context->streams; stream; stream = stream->next) {
+                struct spm_point end = {.stream = stream->object.id, .position = stream->submitted};
+
+                if (end.position > stream->done_sync && !spm_clock_raise(model, clock, end))
+                        goto undo;
+        }
+        for (stream = context->streams; stream; stream = stream->next)
+                if (stream->clock.count && !spm_clock_join(model, clock, &stream->clock))
+                        goto undo;
+        return true;
+
+undo:
+        spm_clock_clear(model, clock);
+        return false;
+}
+
+void spm_stream_learn(struct spm_model *model, struct spm_stream_state *stream,
+                      const struct spm_clock *clock)
+{
+        if (stream->capturing)
+                return;
+        if (spm_clock_join(model, &stream->clock, clock) && stream->clock.count > 8)
+                spm_clock_prune(model, &stream->clock);
+        if (stream->kind != SPM_STREAM_LEGACY)
+                return;
+        if (spm_clock_join(model, &stream->context->legacy, clock) &&
+            stream->context->legacy.count > 8)
+                spm_clock_prune(model, &stream->context->legacy);
+}

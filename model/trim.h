@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SPM_TRIM_H
+#define SPM_TRIM_H
+
+/*
+ * Trim -- what may be given back
+ *
+ * Only whole segments without a live or pending block (I9), the one that has
+ * been idle longest first. A segment of a pool that releases by a barrier
+ * (F10) is given back only where a barrier is no news, and never while a
+ * capture is open in its context (C10).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <streampool/model.h>
+
+#include "pool.h"
+#include "subject.h"
+
+/**
+ * spm_trim_pool()
+ * @reserved: keep at least so many reserved bytes
+ * @ready:    keep at least so many ready bytes
+ * @released: bytes given back are added to it
+ *
+ * Return: false if there was more to give back than room for actions.
+ */
+bool spm_trim_pool(struct spm_model *model, struct spm_pool_state *pool, uint64_t reserved,
+                   uint64_t ready, uint64_t *released, struct spm_actions *actions);
+
+/**
+ * spm_trim_synced() - after a synchronisation of the program's (A13, U5)
+ * @context: that it waited for as a whole, or NULL
+ *
+ * Looks at the pools whose frees it completed; after a whole context at all pools of its device.
+ */
+void spm_trim_synced(struct spm_model *model, const struct spm_context_state *context,
+                     struct spm_actions *actions);
+
+/** spm_trim_closed() - destroyed pools give back what they can, and are forgotten when empty. */
+void spm_trim_closed(struct spm_model *model, struct spm_actions *actions);
+
+#endif

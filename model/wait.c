@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Wait -- which completion to ask about, and which to wait for
+ *
+ * Synchronous blocks wait for their context, so that stamps of the context
+ * are all there is to ask. Asynchronous blocks wait for streams: a stamp of
+ * the stream, else one of its context, else the stream itself.
+ */
+
+#include "wait.h"
+
+#include "action.h"
+#include "state.h"
+
+#define POLLS_MAX    8
+#define PRESSURE_MIN ((uint64_t)256 << 20)
+
+static struct spm_context_state *owner(const struct spm_model *model, const struct spm_want *want)
+{
+        struct spm_context_state *context = spm_subject_context(model, want->pool->config.context);
+
+        return context && spm_context_may_be_named(context) ? context : NULL;
+}
+
+static void ask(struct spm_actions *actions, enum spm_action_kind kind,
+                const struct spm_stamp_state *stamp)
+{
+        struct spm_action *action = spm_action_add(actions, kind);
+
+        action->stamp = stamp->object.id;
+        action->context = stamp->stream->context->object.id;
+        action->bounded = stamp->bounded;
+}
+
+/* polls */
+
+/* The oldest stamp after the cursor that is recorded. */
+static struct spm_stamp_state *next_batch(const struct spm_context_state *context,
+                                          const struct spm_request *request)
+{
+        struct spm_stamp_state *stamp;
+
+        for (stamp = context->stamps.first; stamp; stamp = stamp->next)
+                if (stamp->status == SPM_STAMP_RECORDED && stamp->object.id > request->batch)
+                        return stamp;
+        return NULL;
+}
+
+static bool poll_batch(struct spm_model *model, const struct spm_want *want,
+                       struct spm_request *request, struct spm_actions *actions)
+{
+        struct spm_context_state *context = owner(model, want);
+        struct spm_stamp_state *asked = NULL;
+        struct spm_stamp_state *stamp;
+
+        if (!context || !want->pool->pending_bytes || request->tries >= POLLS_MAX)
+                return false;
+        stamp = context->stamps.first;
+        if (request->tries++ && stamp && stamp->object.id <= request->batch)
+                return false;
+        if (context->unstamped && request->tries == 1)
+                asked = spm_stamp_ask(model, context->line, true, actions);
+        stamp = next_batch(context, request);
+        if (!stamp)
+                stamp = asked;
+        if (!stamp)
+                return false;
+        request->batch = stamp->object.id;
+        ask(actions, SPM_ACT_POLL, stamp);
+        return true;
+}
+
+static bool poll_lane(const struct spm_want *want, const struct spm_lane *lane,
+                      struct spm_actions *actions)
+{
+        const struct spm_stream_state *stream = lane->stream;
+        const struct spm_node *node = spm_tree_at_least(&lane->open, want->size, 0);
+        const struct spm_stamp_state *stamp;
+        const struct spm_block *block;
+        struct spm_action *action;
+
+        if (!node || stream == want->stream || !spm_context_may_be_named(stream->context))
+                return false;
+        block = spm_node_owner(node, struct spm_block, by_size);
+        stamp = spm_stamp_find_any(stream, block->deps[0].position);
+        if (stamp) {
+                ask(actions, SPM_ACT_POLL, stamp);
+                return true;
+        }
+        /* Another thread's stream has no name here (F5), and a retired one has none at all. */
+        if (stream->retired || stream->kind == SPM_STREAM_PER_THREAD)
+                return false;
+        action = spm_action_add(actions, SPM_ACT_POLL_STREAM);
+        action->stream = stream->object.id;
+        action->context = stream->context->object.id;
+        return true;
+}
+
+static bool poll_streams(const struct spm_want *want, struct spm_request *request,
+                         struct spm_actions *actions)
+{
+        struct spm_object *object;
+        unsigned int asked = 0;
+
+        if (!want->pool->opportunistic || request->tries++)
+                return false;
+        for (object = want->pool->lanes.head; object && asked < POLLS_MAX;
+             object = spm_object_next(object))
+                asked += poll_lane(want, (struct spm_lane *)object, actions);
+        return asked != 0;
+}
+
+bool spm_wait_ask_poll(struct spm_model *model, const struct spm_want *want,
+                       struct spm_request *request, struct spm_actions *actions)
+{
+        if (want->pool->config.kind == SPM_POOL_ASYNC)
+                return poll_streams(want, request, actions);
+        return poll_batch(model, want, request, actions);
+}
+
+/* waits */
+
+static void ask_wait(struct spm_actions *actions, struct spm_stamp_state *stamp)
+{
+        stamp->waited = true;
+        ask(actions, SPM_ACT_WAIT_HOST, stamp);
+}
+
+static bool wait_batch(struct spm_model *model, const struct spm_want *want,
+                       struct spm_request *request, struct spm_actions *actions)
+{
+        struct spm_context_state *context = owner(model, want);
+        struct spm_stamp_state *stamp = context ? next_batch(context, request) : NULL;
+
+        if (!stamp)
+                return false;
+        request->batch = stamp->object.id;
+        ask_wait(actions, stamp);
+        return true;
+}
+
+bool spm_wait_ask_pressure(struct spm_model *model, const struct spm_want *want,
+                           struct spm_request *request, struct spm_actions *actions)
+{
+        const struct spm_pool_state *pool = want->pool;
+        uint64_t limit = model->config.pending_limit;
+
+        if (pool->config.kind == SPM_POOL_ASYNC)
+                return false;
+        if (!limit)
+                limit = pool->used_high > PRESSURE_MIN ? pool->used_high : PRESSURE_MIN;
+        return pool->pending_bytes > limit && wait_batch(model, want, request, actions);
+}
+
+static void ask_sync(struct spm_actions *actions, const struct spm_context_state *context)
+{
+        spm_action_add(actions, SPM_ACT_SYNC_CONTEXT)->context = context->object.id;
+}
+
+/* Stamp what is not, wait for one batch after the other, and if no stamp is to be had, wait for
+ * the whole context, once. */
+static bool wait_context(struct spm_model *model, const struct spm_want *want,
+                         struct spm_request *request, struct spm_actions *actions)
+{
+        struct spm_context_state *context = owner(model, want);
+
+        if (!context || !want->pool->pending_bytes || request->tries > 3)
+                return false;
+        if (context->unstamped && request->tries < 2) {
+                request->tries++;
+                if (spm_stamp_ask(model, context->line, true, actions))
+                        return true;
+        }
+        if (wait_batch(model, want, request, actions))
+                return true;
+        if (!context->unstamped)
+                return false;
+        request->tries = 4;
+        ask_sync(actions, context);
+        return true;
+}
+
+/* The next lane after the cursor that has pending blocks and may be asked about. */
+static struct spm_lane *next_lane(const struct spm_pool_state *pool,
+                                  const struct spm_request *request)
+{
+        struct spm_lane *found = NULL;
+        struct spm_object *object;
+
+        for (object = pool->lanes.head; object; object = spm_object_next(object)) {
+                struct spm_lane *lane = (struct spm_lane *)object;
+
+                if (object->id > request->batch && lane->order.root &&
+                    spm_context_may_be_named(lane->stream->context) &&
+                    (!found || object->id < found->object.id))
+                        found = lane;
+        }
+        return found;
+}
+
+static bool wait_lane(struct spm_model *model, const struct spm_want *want, struct spm_lane *lane,
+                      struct spm_request *request, struct spm_actions *actions)
+{
+        struct spm_stream_state *stream = lane->stream;
+        bool foreign = stream->kind == SPM_STREAM_PER_THREAD && stream != want->stream;
+        uint64_t last = spm_tree_last(&lane->order)->major;
+        struct spm_stamp_state *stamp = spm_stamp_find_any(stream, last);
+
+        if (stamp) {
+                ask_wait(actions, stamp);
+                request->batch = stream->object.id;
+                request->tries = 0;
+                return true;
+        }
+        if (request->tries < 1 && !foreign && !stream->retired) {
+                request->tries = 1;
+                if (spm_stamp_ask(model, stream, true, actions))
+                        return true;
+        }
+        if (request->tries < 2) {
+                request->tries = 2;
+                if (spm_stamp_ask(model, stream->context->line, true, actions))
+                        return true;
+        }
+        ask_sync(actions, stream->context);
+        request->batch = stream->object.id;
+        request->tries = 0;
+        return true;
+}
+
+bool spm_wait_ask_host(struct spm_model *model, const struct spm_want *want,
+                       struct spm_request *request, struct spm_actions *actions)
+{
+        struct spm_lane *lane;
+
+        if (want->pool->config.kind != SPM_POOL_ASYNC)
+                return wait_context(model, want, request, actions);
+        lane = next_lane(want->pool, request);
+        return lane && wait_lane(model, want, lane, request, actions);
+}
