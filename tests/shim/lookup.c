@@ -33,6 +33,12 @@ Test(lookup, finds_the_same_dlsym_without_the_loader)
         cr_expect_eq(sp_real_dlsym_walk(), sp_real_dlsym_find());
 }
 
+static void *load(void *unused)
+{
+        sp_driver_load();
+        return unused;
+}
+
 Test(lookup, loads_the_driver_once_from_many_threads)
 {
         pthread_t threads[8];
@@ -40,7 +46,7 @@ Test(lookup, loads_the_driver_once_from_many_threads)
         cr_assert_not(sp_driver_is_loaded());
         cr_expect_str_eq(sp_driver_path(), "");
         for (int i = 0; i < 8; i++)
-                pthread_create(&threads[i], NULL, (void *(*)(void *))sp_driver_load, NULL);
+                pthread_create(&threads[i], NULL, load, NULL);
         for (int i = 0; i < 8; i++)
                 pthread_join(threads[i], NULL);
         cr_expect(sp_driver_is_loaded());
