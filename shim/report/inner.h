@@ -44,9 +44,9 @@ struct sp_saving {
 };
 
 struct sp_report {
-        char host[65];
         const char *program;
         const char *rank;
+        char host[65];
         long process;
         bool busy; /* another thread kept the ledger: what comes from it is missing */
         struct sp_figures figures;

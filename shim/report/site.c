@@ -24,13 +24,13 @@
 
 struct sp_place sp_place_of(const void *site)
 {
-        const char *call = (const char *)site - 1;
-        struct sp_place place = {.offset = (uint64_t)(uintptr_t)call};
+        uintptr_t call = (uintptr_t)site - 1;
+        struct sp_place place = {.offset = call};
         struct link_map *map = NULL;
         const char *slash;
         Dl_info info;
 
-        if (!site || !dladdr1(call, &info, (void **)&map, RTLD_DL_LINKMAP))
+        if (!site || !dladdr1((const void *)call, &info, (void **)&map, RTLD_DL_LINKMAP))
                 return place;
         if (map)
                 place.offset -= map->l_addr;

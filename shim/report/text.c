@@ -15,7 +15,7 @@
 #define SHOWN 5 /* of each class; the JSON form has all */
 
 /* Columns. */
-enum { PLACE = 58, LABEL = 26 };
+enum { PLACE = 58, LABEL = 28 };
 
 static void add_size(struct sp_text *text, uint64_t bytes, int width)
 {
@@ -95,9 +95,9 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
 {
         const struct sp_ledger_entry *block = &finding->block;
 
-        sp_text_add(text, "  %s(0x%llx) gave %d, %s", finding->function,
-                    (unsigned long long)finding->address, finding->result,
-                    result_words(finding->result));
+        sp_text_add(text, "  %s(0x%llx): %s (%d)", finding->function,
+                    (unsigned long long)finding->address, result_words(finding->result),
+                    finding->result);
         if (finding->times > 1)
                 sp_text_add(text, ", %llu times", (unsigned long long)finding->times);
         add_place(text, finding->site);
@@ -170,26 +170,51 @@ static void add_leaks(struct sp_text *text, const struct sp_report *report)
 
 /* figures */
 
+static const char *const kind_labels[SP_KIND_COUNT] = {
+        [SP_KIND_DEVICE] = "device (cuMemAlloc)",
+        [SP_KIND_ASYNC] = "async (cuMemAllocAsync)",
+        [SP_KIND_PITCH] = "pitch (cuMemAllocPitch)",
+        [SP_KIND_MANAGED] = "managed",
+        [SP_KIND_ARRAY] = "array",
+        [SP_KIND_MIPMAP] = "mipmapped array",
+        [SP_KIND_VMM] = "vmm (cuMemCreate)",
+        [SP_KIND_PINNED] = "pinned",
+        [SP_KIND_REGISTERED] = "registered",
+        [SP_KIND_IMPORTED] = "imported",
+        [SP_KIND_SHARED] = "imported (handle)",
+        [SP_KIND_MAPPED] = "mapped",
+};
+
+static void add_kind(struct sp_text *text, const char *label, const struct sp_kind_totals *kind)
+{
+        sp_text_add(text, "  %-*s", LABEL - 2, label);
+        add_size(text, kind->bytes, 12);
+        add_size(text, kind->bytes_high, 12);
+        sp_text_add(text, "%12llu%12llu%12llu\n", (unsigned long long)kind->made,
+                    (unsigned long long)kind->freed, (unsigned long long)kind->pooled);
+        if (kind->released)
+                sp_text_add(text, "    %llu ended with their context\n",
+                            (unsigned long long)kind->released);
+        if (kind->lost)
+                sp_text_add(text, "    %llu freed in a way that was not seen\n",
+                            (unsigned long long)kind->lost);
+}
+
 static void add_memory(struct sp_text *text, const struct sp_report *report)
 {
-        sp_text_add(text, "\n%-*s%12s%12s%12s%12s%12s\n", LABEL, "What the program held", "at exit",
-                    "at most", "allocated", "freed", "from pool");
+        bool has_head = false;
+
         for (unsigned int i = 0; i < SP_KIND_COUNT; i++) {
                 const struct sp_kind_totals *kind = &report->totals.kind[i];
 
-                if (kind->made == 0 || i == SP_KIND_MAPPED)
+                if (kind->made == 0)
                         continue;
-                sp_text_add(text, "  %-*s", LABEL - 2, sp_kind_name((enum sp_kind)i));
-                add_size(text, kind->bytes, 12);
-                add_size(text, kind->bytes_high, 12);
-                sp_text_add(text, "%12llu%12llu%12llu\n", (unsigned long long)kind->made,
-                            (unsigned long long)kind->freed, (unsigned long long)kind->pooled);
-                if (kind->released)
-                        sp_text_add(text, "    %llu ended with their context\n",
-                                    (unsigned long long)kind->released);
-                if (kind->lost)
-                        sp_text_add(text, "    %llu freed in a way that was not seen\n",
-                                    (unsigned long long)kind->lost);
+                if (!has_head)
+                        sp_text_add(text, "\n%-*s%12s%12s%12s%12s%12s\n", LABEL,
+                                    "What the program held", "at exit", "at most", "allocated",
+                                    "freed", "from pool");
+                has_head = true;
+                add_kind(text, kind_labels[i], kind);
         }
         if (report->totals.unwritten)
                 sp_text_add(text, "  %llu not written down: the host had no memory for it\n",
@@ -267,7 +292,8 @@ static void add_time(struct sp_text *text, uint64_t ns)
                 sp_text_add(text, "%.1f s", (double)ns / 1e9);
 }
 
-static void add_saving(struct sp_text *text, const struct sp_report *report)
+/* What the calls of one sort cost: those that were timed in this process, or the others. */
+static void add_costs(struct sp_text *text, const struct sp_saving *saving, bool timed)
 {
         static const char *const names[SP_NATIVE_COUNT] = {
                 [SP_NATIVE_ALLOC] = "cuMemAlloc",
@@ -275,30 +301,37 @@ static void add_saving(struct sp_text *text, const struct sp_report *report)
                 [SP_NATIVE_ALLOC_ASYNC] = "cuMemAllocAsync",
                 [SP_NATIVE_FREE_ASYNC] = "cuMemFreeAsync",
         };
+        const char *separator = timed ? "  medians of this run: " : "  medians of an idle H200: ";
+
+        for (unsigned int i = 0; i < SP_NATIVE_COUNT; i++) {
+                if (saving->times[i] == 0 || (saving->samples[i] > 0) != timed)
+                        continue;
+                sp_text_add(text, "%s%s %.2f us", separator, names[i],
+                            (double)saving->cost_ns[i] / 1e3);
+                if (timed)
+                        sp_text_add(text, " (of %u)", saving->samples[i]);
+                separator = ", ";
+        }
+        if (*separator == ',')
+                sp_text_add(text, "\n");
+}
+
+static void add_saving(struct sp_text *text, const struct sp_report *report)
+{
         const struct sp_saving *saving = &report->saving;
-        const char *separator = "";
+        bool observing = report->figures.observing;
 
         if (saving->calls == 0)
                 return;
-        sp_text_add(text, "\nDriver calls %s: %llu; made for it: %llu\n",
-                    report->figures.observing ? "a pool would have saved" : "saved",
-                    (unsigned long long)saving->calls, (unsigned long long)saving->instead);
-        sp_text_add(text, "Time %s: about ",
-                    report->figures.observing ? "it would have saved" : "saved");
+        sp_text_add(text, "\nDriver calls %s: %llu", observing ? "a pool would save" : "saved",
+                    (unsigned long long)saving->calls);
+        if (!observing)
+                sp_text_add(text, ", and %llu made for that", (unsigned long long)saving->instead);
+        sp_text_add(text, "\nTime %s: about ", observing ? "it would save" : "saved");
         add_time(text, saving->ns);
-        sp_text_add(text, " (");
-        for (unsigned int i = 0; i < SP_NATIVE_COUNT; i++) {
-                if (saving->times[i] == 0)
-                        continue;
-                sp_text_add(text, "%s%s at %.2f us, ", separator, names[i],
-                            (double)saving->cost_ns[i] / 1e3);
-                if (saving->samples[i])
-                        sp_text_add(text, "the median of %u here", saving->samples[i]);
-                else
-                        sp_text_add(text, "as on an H200");
-                separator = "; ";
-        }
-        sp_text_add(text, ")\n");
+        sp_text_add(text, ", that is, these calls at\n");
+        add_costs(text, saving, true);
+        add_costs(text, saving, false);
 }
 
 static void add_lookups(struct sp_text *text, const struct sp_report *report)
@@ -316,10 +349,12 @@ void sp_report_text(const struct sp_report *report, bool with_lookups, struct sp
         add_head(text, report);
         add_findings(text, report);
         add_leaks(text, report);
-        if (report->findings == 0 && report->leaked_count == 0 && !report->busy)
-                sp_text_add(text, "Everything was freed, and freed once.\n");
-        else
+        if (report->findings || report->leaked_count)
                 sp_text_add(text, "\naddr2line -Cfe FILE OFFSET names the line of FILE+OFFSET.\n");
+        else if (sp_report_is_silent(report))
+                sp_text_add(text, "No memory was allocated or freed.\n");
+        else if (!report->busy && !report->totals.unwritten)
+                sp_text_add(text, "Everything was freed, and freed once.\n");
         add_memory(text, report);
         add_pools(text, report);
         add_saving(text, report);

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Check report -- is the JSON form what its schema says, and does it add up?
+
+    check_report.py MAKE_REPORT SCHEMA     write reports, check them
+    check_report.py --file REPORT SCHEMA   check a report that is there
+
+Knows the words of JSON Schema that report.schema.json uses, and refuses others,
+so nothing in the schema goes unread.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+TYPES = {
+    "object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "null": type(None),
+}  # fmt: skip
+WORDS = {
+    "$schema", "$defs", "$ref", "title", "type", "enum", "pattern", "minimum", "properties",
+    "required", "additionalProperties", "items",
+}  # fmt: skip
+
+
+def is_of(value, name):
+    if isinstance(value, bool):
+        return name == "boolean"
+    return isinstance(value, TYPES[name])
+
+
+def problems(value, schema, root, where):
+    """What is wrong with `value`, a line each."""
+    if "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
+    if set(schema) - WORDS:
+        raise SystemExit(f"{where}: the schema says {set(schema) - WORDS}, which is not known here")
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if not any(is_of(value, name) for name in types):
+        yield f"{where}: {json.dumps(value)[:60]} is not {' or '.join(types)}"
+        return
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{where}: {value!r} is none of {schema['enum']}"
+    if "pattern" in schema and not re.search(schema["pattern"], value):
+        yield f"{where}: {value!r} does not look like {schema['pattern']}"
+    if "minimum" in schema and value < schema["minimum"]:
+        yield f"{where}: {value} is below {schema['minimum']}"
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from problems(item, schema["items"], root, f"{where}[{index}]")
+    if isinstance(value, dict):
+        yield from object_problems(value, schema, root, where)
+
+
+def object_problems(value, schema, root, where):
+    known = schema.get("properties", {})
+    other = schema.get("additionalProperties", False)
+    for name in schema.get("required", []):
+        if name not in value:
+            yield f"{where}: {name} is missing"
+    for name, item in value.items():
+        if name in known or other:
+            yield from problems(item, known.get(name, other), root, f"{where}.{name}")
+        else:
+            yield f"{where}: {name} is in no schema"
+
+
+def sums(report):
+    """Figures that must agree with each other."""
+    leaks = report["leaks"]
+    if leaks["count"] != sum(place["count"] for place in leaks["places"]):
+        yield "leaks: the places do not add up to the count"
+    if leaks["bytes"] != sum(place["bytes"] for place in leaks["places"]):
+        yield "leaks: the places do not add up to the bytes"
+    held = sum(row["bytes"] for row in report["memory"] if row["kind"] not in ("imported", "shared", "mapped"))
+    if leaks["bytes"] != held:
+        yield f"leaks: {leaks['bytes']} bytes, but {held} are held"
+    for kind, count in report["finding_counts"].items():
+        listed = sum(row["times"] for row in report["findings"] if row["kind"] == kind)
+        if listed != count and not report["findings_unlisted"]:
+            yield f"findings: {listed} times {kind} listed, {count} counted"
+    saved = report["saved"]
+    if saved["ns"] != sum(cost["calls"] * cost["ns"] for cost in saved["costs"]):
+        yield "saved: calls times costs is not the time"
+    for row in report["memory"]:
+        if row["bytes"] > row["bytes_high"] or row["count"] > row["count_high"]:
+            yield f"memory: {row['kind']} is above its peak"
+
+
+def check(path, schema):
+    with open(path, encoding="utf-8") as source:
+        report = json.load(source)
+    return report, [*problems(report, schema, schema, "report"), *sums(report)]
+
+
+def made(program, what, folder, suffix=".json", **variables):
+    """Run `program` and return where its report is, or is not."""
+    path = os.path.join(folder, "rep%%ort.%p.%r" + suffix)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("STREAMPOOL_")}
+    environment.update(variables, STREAMPOOL_REPORT=path, PMI_RANK="7")
+    process = subprocess.Popen([program, what], env=environment)
+    status = process.wait()
+    return status, os.path.join(folder, f"rep%ort.{process.pid}.7{suffix}")
+
+
+def expectations(program, schema, folder):
+    status, path = made(program, "rich", folder)
+    report, wrong = check(path, schema)
+    yield from wrong
+    if status != 1 or report["finding_counts"] != {
+        "double_free": 2, "wrong_kind": 1, "interior": 1, "after_context": 0, "foreign": 9,
+    }:  # fmt: skip
+        yield f"rich: exit {status}, {report['finding_counts']}"
+    if [row["kind"] for row in report["findings"][:3]] != ["double_free", "wrong_kind", "interior"]:
+        yield "rich: the worst finding is not first"
+    if report["leaks"]["places"][0]["kind"] != "pinned" or report["leaks"]["count"] != 34:
+        yield f"rich: {report['leaks']}"
+    if report["process"]["rank"] != "7" or report["process"]["program"] != os.path.basename(program):
+        yield f"rich: {report['process']}"
+    if report["saved"]["calls"] != 14400 or report["saved"]["calls_instead"] != 37:
+        yield f"rich: {report['saved']}"
+    site = report["findings"][0]["site"]
+    if os.path.basename(site["path"]) != os.path.basename(program):
+        yield f"rich: the call came from {site}"
+
+    status, path = made(program, "clean", folder)
+    report, wrong = check(path, schema)
+    yield from wrong
+    if status != 0 or report["findings"] or report["leaks"]["count"]:
+        yield f"clean: exit {status}, {report['findings']}, {report['leaks']}"
+
+    status, path = made(program, "clean", folder, ".txt", STREAMPOOL_FORMAT="json")
+    yield from check(path, schema)[1]
+
+    status, path = made(program, "empty", folder)
+    if os.path.exists(path):
+        yield "empty: nothing was intercepted, and there is a report"
+
+    status, path = made(program, "rich", folder, ".json", STREAMPOOL_FORMAT="text")
+    with open(path, encoding="utf-8") as source:
+        if not source.read().startswith("\nstreampool "):
+            yield "STREAMPOOL_FORMAT=text did not write text"
+
+
+def self_check(schema, report):
+    """A checker that accepts everything would be worth nothing."""
+    spoilt = [
+        {**report, "version": 2},
+        {**report, "more": 1},
+        {name: value for name, value in report.items() if name != "pools"},
+        {**report, "unwritten": -1},
+        {**report, "unwritten": True},
+        {**report, "findings": [{**report["findings"][0], "address": "12"}]},
+        {**report, "leaks": {**report["leaks"], "bytes": 1}},
+        {**report, "finding_counts": {**report["finding_counts"], "foreign": 1}},
+    ]
+    for index, each in enumerate(spoilt):
+        if not [*problems(each, schema, schema, "report"), *sums(each)]:
+            yield f"the checker accepts spoilt report {index}"
+
+
+def main():
+    with open(sys.argv[-1], encoding="utf-8") as source:
+        schema = json.load(source)
+    if sys.argv[1] == "--file":
+        wrong = check(sys.argv[2], schema)[1]
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            wrong = list(expectations(sys.argv[1], schema, folder))
+            wrong += self_check(schema, check(made(sys.argv[1], "rich", folder)[1], schema)[0])
+    print("\n".join(wrong) if wrong else "the report is what its schema says")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Make report -- write the report of a process that did a little of everything
+ *
+ *   make_report rich|clean|empty
+ *
+ * Goes where STREAMPOOL_REPORT says. For check_report.py, and to look at.
+ */
+
+#include <string.h>
+
+#include "base/config.h"
+#include "base/life.h"
+#include "report/counters.h"
+#include "report/figures.h"
+#include "report/report.h"
+#include "track/ledger.h"
+
+enum { INVALID_VALUE = 1 };
+
+static bool is_rich;
+static bool is_empty;
+
+static const void *here(size_t n)
+{
+        return (const char *)&sp_report_write + n;
+}
+
+static void add(enum sp_kind kind, uint64_t address, size_t bytes, const void *site)
+{
+        struct sp_ledger_entry entry = {
+                .address = address,
+                .bytes = bytes,
+                .kind = kind,
+                .pooled = kind == SP_KIND_DEVICE,
+                .context = 3,
+                .site = site,
+        };
+
+        sp_ledger_add(&entry);
+}
+
+static void free_it(enum sp_space space, uint64_t address, const char *function, int result)
+{
+        struct sp_ledger_entry entry;
+        bool known = sp_ledger_take(space, address, &entry);
+
+        sp_ledger_free_ended(known ? &entry : NULL, space, address, function, result);
+}
+
+static void plant(void)
+{
+        for (uint64_t i = 0; i < 20; i++)
+                add(SP_KIND_DEVICE, 0x7f0000100000 + (i << 20), (i + 1) << 16, here(16));
+        for (uint64_t i = 0; i < 12; i++)
+                add(SP_KIND_ASYNC, 0x7f1000000000 + (i << 20), 3 << 20, here(32 + i));
+        add(SP_KIND_PINNED, 0x7e0000000000, 1 << 24, here(64));
+        add(SP_KIND_IMPORTED, 0x7d0000000000, 0, here(65));
+        add(SP_KIND_MANAGED, 0x7c0000000000, 4096, NULL);
+        sp_caller = here(128);
+        free_it(SP_SPACE_DEVICE, 0x7f0000000000, "cuMemFree", INVALID_VALUE);
+        free_it(SP_SPACE_DEVICE, 0x7f0000000000, "cuMemFree", INVALID_VALUE);
+        sp_caller = here(129);
+        free_it(SP_SPACE_DEVICE, 0x7f0000100100, "cuMemFree", INVALID_VALUE);
+        free_it(SP_SPACE_DEVICE, 0x7e0000000000, "cuMemFree", INVALID_VALUE);
+        for (uint64_t i = 0; i < 9; i++) {
+                sp_caller = here(140 + i);
+                free_it(SP_SPACE_DEVICE, 0x1234, "cuMemFreeAsync", INVALID_VALUE);
+        }
+        sp_ledger_context_gone(4);
+}
+
+void sp_route_figures(struct sp_figures *figures)
+{
+        figures->driver_path = "/usr/lib/libcuda.so.1";
+        figures->driver_version = 13000;
+        if (is_empty)
+                return;
+        figures->backing = "mapped chunks";
+        figures->pools = is_rich ? 3 : 1;
+        for (unsigned int i = 0; i < figures->pools; i++)
+                figures->pool[i] = (struct sp_pool_figures){
+                        .device = i == 2,
+                        .class = i == 1 ? SP_CLASS_ASYNC : SP_CLASS_SYNC,
+                        .requested_high = 30 << 20,
+                        .reserved = 32 << 20,
+                        .reserved_high = 64 << 20,
+                        .ready = 32 << 20,
+                        .largest_ready = 32 << 20,
+                        .allocs = 2400,
+                        .frees = 2400,
+                        .hits = 2310,
+                        .grows = 2,
+                        .releases = 1,
+                };
+}
+
+int main(int count, char **arguments)
+{
+        is_rich = count == 2 && strcmp(arguments[1], "rich") == 0;
+        is_empty = count == 2 && strcmp(arguments[1], "empty") == 0;
+        sp_config_load();
+        if (!sp_life_begin())
+                return 2;
+        sp_life_settle(true);
+        sp_caller = here(8);
+        if (!is_empty) {
+                add(SP_KIND_DEVICE, 0x7f0000000000, 1 << 20, here(0));
+                free_it(SP_SPACE_DEVICE, 0x7f0000000000, "cuMemFree", 0);
+                sp_count_add(stamps_recorded, 37);
+        }
+        if (is_rich)
+                plant();
+        sp_report_write();
+        return sp_report_has_findings() ? 1 : 0;
+}
