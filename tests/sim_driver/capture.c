@@ -180,8 +180,7 @@ static struct sim_node *add_node(struct sim_stream *stream, enum sim_node_kind k
 {
         struct sim_branch *branch = sim_capture_branch(stream);
         struct sim_graph *graph = stream->capture->graph;
-        struct sim_node *node =
-                sim_graph_add(graph, kind, branch->front.node, branch->front.count);
+        struct sim_node *node = sim_graph_add(graph, kind, branch->front.node, branch->front.count);
 
         sim_front_set(&branch->front, graph->count - 1);
         return node;
@@ -206,11 +205,11 @@ CUresult sim_capture_record(struct sim_stream *stream, struct sim_event *event, 
                 add_node(stream, SIM_NODE_RECORD)->event = event;
                 return CUDA_SUCCESS;
         }
-        capture->marks = realloc(capture->marks, sizeof(struct sim_front) *
-                                                         (size_t)(capture->mark_count + 1));
+        capture->marks = realloc(capture->marks,
+                                 sizeof(struct sim_front) * (size_t)(capture->mark_count + 1));
         if (!capture->marks)
                 sim_abort("out of host memory");
-        capture->marks[capture->mark_count] = (struct sim_front){ 0 };
+        capture->marks[capture->mark_count] = (struct sim_front){0};
         sim_front_join(&capture->marks[capture->mark_count], &sim_capture_branch(stream)->front);
         sim_event_set(event, NULL, 0);
         event->capture = capture->id;

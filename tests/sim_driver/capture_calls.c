@@ -129,8 +129,8 @@ static CUstreamCaptureStatus status_of(const struct sim_stream *stream)
 {
         if (!stream->capture)
                 return CU_STREAM_CAPTURE_STATUS_NONE;
-        return stream->capture->dead ? CU_STREAM_CAPTURE_STATUS_INVALIDATED :
-                                       CU_STREAM_CAPTURE_STATUS_ACTIVE;
+        return stream->capture->dead ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                     : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
 /* 906 on a legacy stream that a capture shuts, and here alone the capture survives (cuda.h). */
@@ -162,8 +162,8 @@ SIM_STREAM_PAIR(cuStreamIsCapturing, handle, (CUstream handle, CUstreamCaptureSt
         return CUDA_SUCCESS;
 }
 
-static CUresult info(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id,
-                     CUgraph *graph, const CUgraphNode **needs, size_t *count)
+static CUresult info(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+                     const CUgraphNode **needs, size_t *count)
 {
         struct sim_stream *stream;
         struct sim_branch *branch;
@@ -184,13 +184,13 @@ static CUresult info(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t 
         if (count)
                 *count = branch->front.count;
         if (needs) {
-                branch->shown = realloc(branch->shown,
-                                        (branch->front.count + 1) * sizeof(CUgraphNode));
+                branch->shown =
+                        realloc(branch->shown, (branch->front.count + 1) * sizeof(CUgraphNode));
                 if (!branch->shown)
                         sim_abort("out of host memory");
                 for (size_t i = 0; i < branch->front.count; i++)
-                        branch->shown[i] = (CUgraphNode)stream->capture->graph
-                                                   ->nodes[branch->front.node[i]];
+                        branch->shown[i] =
+                                (CUgraphNode)stream->capture->graph->nodes[branch->front.node[i]];
                 *needs = branch->shown;
         }
         return CUDA_SUCCESS;

@@ -3,12 +3,23 @@
 /*
  * Control -- what a test may ask of, and do to, the simulated driver
  *
- * Time. What else control.h offers lives beside what it is about. In real time
- * these calls wait for the clock instead of moving it.
+ * Time, and the list of exports. What else control.h offers lives beside what it
+ * is about. In real time these calls wait for the clock instead of moving it.
  */
 
 #include "control.h"
+#include "exports.h"
 #include "operation.h"
+
+#include <string.h>
+
+bool sim_is_simulated(const char *symbol)
+{
+        for (int i = 0; i < sim_export_count; i++)
+                if (!strcmp(sim_exports[i].symbol, symbol))
+                        return sim_exports[i].address != sim_exports[i].stub;
+        return false;
+}
 
 uint64_t sim_now_ns(void)
 {

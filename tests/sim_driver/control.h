@@ -21,7 +21,8 @@ extern "C" {
 
 /* ---- time (SIM_TIME=virtual unless said otherwise) ---- */
 
-/* Nanoseconds since the driver was loaded: of the virtual clock, or real ones with SIM_TIME=threads. */
+/* Nanoseconds since the driver was loaded: of the virtual clock, or real ones with
+ * SIM_TIME=threads. */
 uint64_t sim_now_ns(void);
 
 /* Lets the next operation finish, moving the clock to its end; false: nothing runs. */
@@ -48,6 +49,9 @@ void sim_operation_cost(uint64_t nanoseconds, uint64_t bytes_per_nanosecond);
 uint64_t sim_calls(const char *symbol);
 uint64_t sim_calls_all(void);
 void sim_calls_reset(void);
+
+/* Does the exported symbol do something, or only answer CUDA_ERROR_NOT_SUPPORTED? */
+bool sim_is_simulated(const char *symbol);
 
 /* The nth call from now (1: the next) of the symbol answers `code` and does nothing; "*": any. */
 void sim_fail(const char *symbol, unsigned int nth, int code);

@@ -48,8 +48,8 @@ struct sim_box sim_box_row(enum sim_side to, uint64_t to_address, enum sim_side 
                            uint64_t from_address, size_t bytes)
 {
         return (struct sim_box){
-                .to = { .side = to, .address = to_address },
-                .from = { .side = from, .address = from_address },
+                .to = {.side = to, .address = to_address},
+                .from = {.side = from, .address = from_address},
                 .width = bytes,
                 .height = 1,
                 .depth = 1,
@@ -103,17 +103,18 @@ static struct sim_work copy_work(const struct sim_box *box)
                 .name = "copy",
                 .duration_ns = sim_cost(box->width * box->height * box->depth),
                 .effect = move_bytes,
-                .word = {
-                        [TO] = box->to.address,
-                        [TO_PITCH] = box->to.pitch,
-                        [TO_SLICE] = box->to.slice,
-                        [FROM] = box->from.address,
-                        [FROM_PITCH] = box->from.pitch,
-                        [FROM_SLICE] = box->from.slice,
-                        [WIDTH] = box->width,
-                        [HEIGHT] = box->height,
-                        [DEPTH] = box->depth,
-                },
+                .word =
+                        {
+                                [TO] = box->to.address,
+                                [TO_PITCH] = box->to.pitch,
+                                [TO_SLICE] = box->to.slice,
+                                [FROM] = box->from.address,
+                                [FROM_PITCH] = box->from.pitch,
+                                [FROM_SLICE] = box->from.slice,
+                                [WIDTH] = box->width,
+                                [HEIGHT] = box->height,
+                                [DEPTH] = box->depth,
+                        },
         };
 
         sim_work_touch(&work, box->to.address, span(box, &box->to), SIM_WRITE);

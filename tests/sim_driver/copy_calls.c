@@ -121,7 +121,7 @@ static CUresult place(struct sim_place *place, CUmemorytype type, const void *ho
 
 static CUresult copy_2d(CUstream stream, const CUDA_MEMCPY2D *copy, bool async)
 {
-        struct sim_box box = { .depth = 1 };
+        struct sim_box box = {.depth = 1};
         CUresult result;
 
         if (!copy)

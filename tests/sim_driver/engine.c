@@ -21,7 +21,7 @@
 
 #define PAUSE_NS 1000000
 /* The host may still do what an operation waits for. After so long in vain it is a deadlock. */
-#define PATIENCE_PAUSES 5000
+#define PATIENCE_PAUSES 2000
 
 /* Guarded by: sim_mutex. */
 static struct {

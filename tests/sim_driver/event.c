@@ -63,10 +63,21 @@ size_t sim_live_events(void)
 
 /* ---- creating and destroying ---- */
 
+struct sim_event *sim_event_new(struct sim_context *context, unsigned int flags)
+{
+        struct sim_event *event = sim_handle_new(SIM_EVENT, sizeof(*event));
+
+        event->context = context;
+        event->flags = flags;
+        event->next = context->events;
+        context->events = event;
+        live_events++;
+        return event;
+}
+
 CUresult CUDAAPI cuEventCreate(CUevent *handle, unsigned int flags)
 {
         struct sim_context *context;
-        struct sim_event *event;
         CUresult result;
 
         SIM_ENTER(cuEventCreate);
@@ -77,13 +88,7 @@ CUresult CUDAAPI cuEventCreate(CUevent *handle, unsigned int flags)
                 return CUDA_ERROR_INVALID_VALUE;
         if (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING))
                 return CUDA_ERROR_INVALID_VALUE;
-        event = sim_handle_new(SIM_EVENT, sizeof(*event));
-        event->context = context;
-        event->flags = flags;
-        event->next = context->events;
-        context->events = event;
-        live_events++;
-        *handle = (CUevent)event;
+        *handle = (CUevent)sim_event_new(context, flags);
         return CUDA_SUCCESS;
 }
 
@@ -159,8 +164,8 @@ SIM_STREAM_PAIR(cuEventRecord, stream, (CUevent event, CUstream stream), (event,
         return record(event, stream, 0);
 }
 
-SIM_STREAM_PAIR(cuEventRecordWithFlags, stream, (CUevent event, CUstream stream, unsigned int flags),
-                (event, stream, flags))
+SIM_STREAM_PAIR(cuEventRecordWithFlags, stream,
+                (CUevent event, CUstream stream, unsigned int flags), (event, stream, flags))
 {
         return record(event, stream, flags);
 }
@@ -301,7 +306,7 @@ static CUresult context_record(CUcontext context_handle, CUevent event_handle)
 /* Every later operation of the context waits, also on streams created afterwards (U1, H9). */
 static CUresult context_wait(CUcontext context_handle, CUevent event_handle)
 {
-        struct sim_work work = { .name = "wait of a context" };
+        struct sim_work work = {.name = "wait of a context"};
         struct sim_context *context, *part = NULL;
         struct sim_event *event;
         CUresult result = sim_context_resolve(context_handle, &context);

@@ -24,6 +24,7 @@ struct sim_export {
         const char *symbol;    /* exported name */
         void (*address)(void); /* what dlsym() returns */
         void (*twin)(void);    /* jumps to it; for SIM_GPA_DIFFERENT */
+        void (*stub)(void);    /* equals `address` where nobody implements the function */
 };
 
 #pragma GCC visibility push(hidden)
@@ -50,11 +51,12 @@ int sim_stub(int index);
 
 #define SIM_STUB(symbol, index)                                                                    \
         int symbol(void);                                                                          \
-        __attribute__((visibility("hidden"))) void sim_twin_of_##symbol(void);                                                        \
-        __attribute__((weak)) int symbol(void)                                                     \
+        __attribute__((visibility("hidden"))) void sim_twin_of_##symbol(void);                     \
+        static int sim_stub_of_##symbol(void)                                                      \
         {                                                                                          \
                 return sim_stub(index);                                                            \
         }                                                                                          \
+        __attribute__((weak, alias("sim_stub_of_" #symbol))) int symbol(void);                     \
         __asm__(".pushsection .text\n.hidden sim_twin_of_" #symbol "\n.globl sim_twin_of_" #symbol \
                 "\n.type sim_twin_of_" #symbol ", %function\nsim_twin_of_" #symbol ": " SIM_JUMP   \
                 " " #symbol "\n.popsection\n");
@@ -62,7 +64,7 @@ int sim_stub(int index);
 #define SIM_ROW(base, introduced, per_thread, symbol)                                              \
         {                                                                                          \
                 base, introduced, per_thread, #symbol, (void (*)(void))symbol,                     \
-                sim_twin_of_##symbol                                                               \
+                sim_twin_of_##symbol, (void (*)(void))sim_stub_of_##symbol                         \
         }
 
 #endif

@@ -43,7 +43,7 @@ void sim_front_join(struct sim_front *front, const struct sim_front *other)
 void sim_front_clear(struct sim_front *front)
 {
         free(front->node);
-        *front = (struct sim_front){ 0 };
+        *front = (struct sim_front){0};
 }
 
 void sim_front_set(struct sim_front *front, size_t node)
@@ -185,7 +185,7 @@ static struct sim_operation *launch_node(const struct sim_node *node, struct sim
 static void launch(struct sim_graph *graph, struct sim_stream *stream)
 {
         struct sim_operation **made = calloc(graph->count + 1, sizeof(struct sim_operation *));
-        struct sim_work work = { .name = "graph launch" };
+        struct sim_work work = {.name = "graph launch"};
         struct sim_operation *end;
 
         if (!made)
@@ -245,7 +245,7 @@ SIM_STREAM_PAIR(cuGraphUpload, handle, (CUgraphExec exec, CUstream handle), (exe
         if (result)
                 return result;
         sim_handle_check(exec, SIM_GRAPH_EXEC);
-        return sim_submit(stream, &(struct sim_work){ .name = "graph upload" });
+        return sim_submit(stream, &(struct sim_work){.name = "graph upload"});
 }
 
 /* ---- making and destroying ---- */

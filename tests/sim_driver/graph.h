@@ -37,7 +37,7 @@ struct sim_node {
         struct sim_work work;
         struct sim_event *event;         /* of RECORD and WAIT */
         struct sim_graph_memory *memory; /* of ALLOC and FREE */
-        size_t *needs;                   /* indices into the graph's nodes, all lower than its own */
+        size_t *needs; /* indices into the graph's nodes, all lower than its own */
         size_t need_count;
 };
 

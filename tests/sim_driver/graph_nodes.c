@@ -80,8 +80,8 @@ CUresult CUDAAPI cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph,
         return add_event(graph, SIM_NODE_RECORD, needs, count, node, event);
 }
 
-CUresult CUDAAPI cuGraphAddEventWaitNode(CUgraphNode *node, CUgraph graph,
-                                         const CUgraphNode *needs, size_t count, CUevent event)
+CUresult CUDAAPI cuGraphAddEventWaitNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
+                                         size_t count, CUevent event)
 {
         SIM_ENTER(cuGraphAddEventWaitNode);
         return add_event(graph, SIM_NODE_WAIT, needs, count, node, event);
@@ -205,7 +205,7 @@ CUresult CUDAAPI cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CU
 CUresult CUDAAPI cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
                                     size_t count, const CUDA_HOST_NODE_PARAMS *host)
 {
-        struct sim_work work = { .name = "host node", .kind = SIM_WORK_HOST };
+        struct sim_work work = {.name = "host node", .kind = SIM_WORK_HOST};
 
         SIM_ENTER(cuGraphAddHostNode);
         if (!host || !host->fn)

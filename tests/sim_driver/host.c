@@ -95,7 +95,7 @@ void sim_host_start(struct sim_operation *operation)
 SIM_STREAM_PAIR(cuLaunchHostFunc, handle, (CUstream handle, CUhostFn function, void *closure),
                 (handle, function, closure))
 {
-        struct sim_work work = { .name = "host function", .kind = SIM_WORK_HOST };
+        struct sim_work work = {.name = "host function", .kind = SIM_WORK_HOST};
         struct sim_stream *stream;
         CUresult result = sim_stream_resolve(handle, &stream);
 
@@ -113,7 +113,7 @@ SIM_STREAM_PAIR(cuStreamAddCallback, handle,
                 (CUstream handle, CUstreamCallback callback, void *closure, unsigned int flags),
                 (handle, callback, closure, flags))
 {
-        struct sim_work work = { .name = "stream callback", .kind = SIM_WORK_HOST };
+        struct sim_work work = {.name = "stream callback", .kind = SIM_WORK_HOST};
         struct sim_stream *stream;
         CUresult result = sim_stream_resolve(handle, &stream);
 
@@ -180,7 +180,7 @@ static CUresult value_work(CUstream handle, CUdeviceptr address, uint64_t value,
                 .kind = wait ? SIM_WORK_POLLED : SIM_WORK_PLAIN,
                 .effect = wait ? NULL : write_value,
                 .holds = wait ? value_holds : NULL,
-                .word = { address, value, bytes, flags },
+                .word = {address, value, bytes, flags},
         };
         struct sim_stream *stream;
         CUresult result = sim_stream_resolve(handle, &stream);

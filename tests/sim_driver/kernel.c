@@ -101,12 +101,12 @@ static void prepare_copy(struct sim_work *work)
 }
 
 static const struct sim_kernel kernels[] = {
-        { "spin", 1, { 8 }, prepare_spin },
-        { "fill", 3, { 8, 8, 4 }, prepare_fill },
-        { "add", 3, { 8, 8, 4 }, prepare_add },
-        { "check", 4, { 8, 8, 4, 8 }, prepare_check },
-        { "watch", 5, { 8, 8, 4, 8, 8 }, prepare_watch },
-        { "copy", 3, { 8, 8, 8 }, prepare_copy },
+        {"spin", 1, {8}, prepare_spin},
+        {"fill", 3, {8, 8, 4}, prepare_fill},
+        {"add", 3, {8, 8, 4}, prepare_add},
+        {"check", 4, {8, 8, 4, 8}, prepare_check},
+        {"watch", 5, {8, 8, 4, 8, 8}, prepare_watch},
+        {"copy", 3, {8, 8, 8}, prepare_copy},
 };
 
 const struct sim_kernel *sim_kernel_nth(unsigned int index)
@@ -141,7 +141,7 @@ CUresult sim_kernel_work(struct sim_work *work, CUfunction handle, void **parame
 
         if (!parameters == !buffer)
                 return CUDA_ERROR_INVALID_VALUE;
-        *work = (struct sim_work){ .name = kernel->name };
+        *work = (struct sim_work){.name = kernel->name};
         for (int i = 0; i < kernel->count; i++) {
                 size_t bytes = kernel->bytes[i];
 

@@ -26,8 +26,8 @@
 
 struct sim_kernel {
         const char *name;
-        int count;                         /* of parameters */
-        unsigned char bytes[SIM_PARAMETERS]; /* size of each */
+        int count;                              /* of parameters */
+        unsigned char bytes[SIM_PARAMETERS];    /* size of each */
         void (*prepare)(struct sim_work *work); /* its words are the arguments */
 };
 
@@ -46,7 +46,7 @@ struct sim_function {
         struct sim_module *module;
 };
 
-const struct sim_kernel *sim_kernel_find(const char *name); /* null: unknown */
+const struct sim_kernel *sim_kernel_find(const char *name);  /* null: unknown */
 const struct sim_kernel *sim_kernel_nth(unsigned int index); /* null: past the last */
 
 /* Work from a launch's two ways of passing arguments; 1 if neither or both are given. */

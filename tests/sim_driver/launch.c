@@ -47,7 +47,7 @@ SIM_STREAM_PAIR(cuLaunchKernel, stream,
                  CUstream stream, void **parameters, void **extra),
                 (function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra))
 {
-        struct shape shape = { { gx, gy, gz }, { bx, by, bz } };
+        struct shape shape = {{gx, gy, gz}, {bx, by, bz}};
 
         (void)shared;
         return launch_with(function, &shape, stream, parameters, extra, NULL);
@@ -59,7 +59,7 @@ SIM_STREAM_PAIR(cuLaunchCooperativeKernel, stream,
                  CUstream stream, void **parameters),
                 (function, gx, gy, gz, bx, by, bz, shared, stream, parameters))
 {
-        struct shape shape = { { gx, gy, gz }, { bx, by, bz } };
+        struct shape shape = {{gx, gy, gz}, {bx, by, bz}};
 
         (void)shared;
         return launch_with(function, &shape, stream, parameters, NULL, NULL);
@@ -89,8 +89,8 @@ static CUresult launch_configured(const CUlaunchConfig *config, CUfunction funct
         if (!config || (config->numAttrs && !config->attrs))
                 return CUDA_ERROR_INVALID_VALUE;
         shape = (struct shape){
-                { config->gridDimX, config->gridDimY, config->gridDimZ },
-                { config->blockDimX, config->blockDimY, config->blockDimZ },
+                {config->gridDimX, config->gridDimY, config->gridDimZ},
+                {config->blockDimX, config->blockDimY, config->blockDimZ},
         };
         early = early_event(config);
         if (early)

@@ -16,7 +16,7 @@
 #pragma GCC visibility push(hidden)
 
 #define SIM_RANGES 3
-#define SIM_WORDS 12
+#define SIM_WORDS  12
 
 enum sim_access {
         SIM_READ = 1,
@@ -80,7 +80,7 @@ struct sim_operation {
 
         struct sim_work work;
         struct sim_claim *claims;
-        uint64_t searched; /* the last search that came by (order.c) */
+        uint64_t searched;          /* the last search that came by (order.c) */
         struct sim_operation *next; /* in one of the engine's lists */
 };
 
@@ -112,7 +112,7 @@ enum sim_progress sim_engine_step(uint64_t until);
 void sim_engine_move(uint64_t until); /* virtual: the clock itself */
 void sim_engine_pause(void);          /* drops the lock until something finishes, or 1 ms passed */
 void sim_engine_poll(void);           /* a query said "not ready": time passes */
-uint64_t sim_engine_number(void); /* of the next operation */
+uint64_t sim_engine_number(void);     /* of the next operation */
 size_t sim_engine_pending(void);
 uint64_t sim_cost(size_t bytes); /* duration of moving so much */
 void sim_cost_set(uint64_t nanoseconds, uint64_t bytes_per_nanosecond);
@@ -122,7 +122,8 @@ void sim_poll_cost_set(uint64_t nanoseconds);
 
 /* Puts work on a stream, after everything it must follow. Not for capturing streams. */
 struct sim_operation *sim_enqueue(struct sim_stream *stream, const struct sim_work *work);
-/* Every edge that the stream's next operation will have, or an operation behind all of a context. */
+/* Every edge that the stream's next operation will have, or an operation behind all of a context.
+ */
 void sim_order_stream(struct sim_stream *stream, struct sim_operation *next);
 struct sim_operation *sim_join_context(struct sim_context *context, const char *name);
 /* The given operation, submitted, is the stream's newest from now on. */
@@ -142,6 +143,7 @@ size_t sim_host_running(void);
 
 /* ---- stream.c, event.c ---- */
 
+struct sim_event *sim_event_new(struct sim_context *context, unsigned int flags);
 void sim_events_close(struct sim_context *context);
 /* The event stands for that operation, recorded on that stream (id; 0: of a whole context). */
 void sim_event_set(struct sim_event *event, struct sim_operation *snapshot, uint64_t stream);
@@ -174,8 +176,8 @@ void sim_capture_stream_gone(struct sim_stream *stream);
 
 /* ---- oracle.c ---- */
 
-void sim_oracle_claim(struct sim_operation *operation);  /* when it is enqueued */
-void sim_oracle_start(struct sim_operation *operation);  /* judges */
+void sim_oracle_claim(struct sim_operation *operation); /* when it is enqueued */
+void sim_oracle_start(struct sim_operation *operation); /* judges */
 void sim_oracle_finish(struct sim_operation *operation);
 
 #pragma GCC visibility pop

@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEVELS 2
+#define LEVELS  2
 #define HISTORY 8
 
 /* One access, as it is told when the oracle fires. */
@@ -44,10 +44,10 @@ struct owner {
         const char *what;
         uint64_t born; /* owners are ordered by this */
         bool gone;
-        size_t unfinished;            /* claims */
-        struct sim_claim *claims;     /* the unfinished ones */
+        size_t unfinished;        /* claims */
+        struct sim_claim *claims; /* the unfinished ones */
         struct access history[HISTORY];
-        size_t accesses; /* so far; the newest is history[(accesses - 1) % HISTORY] */
+        size_t accesses;    /* so far; the newest is history[(accesses - 1) % HISTORY] */
         struct owner *next; /* among those gone */
 };
 
@@ -90,7 +90,7 @@ static size_t find(enum sim_level level, uint64_t address)
 
 static const char *state_name(enum sim_operation_state state)
 {
-        static const char *const names[] = { "waiting", "running", "done" };
+        static const char *const names[] = {"waiting", "running", "done"};
 
         return names[state];
 }
@@ -148,13 +148,12 @@ void sim_owner_begin(enum sim_level level, uint64_t address, size_t bytes, const
                           (unsigned long long)address, bytes);
         }
         owner = calloc(1, sizeof(*owner));
-        levels[level].live = realloc(levels[level].live,
-                                     (levels[level].count + 1) * sizeof(struct owner *));
+        levels[level].live =
+                realloc(levels[level].live, (levels[level].count + 1) * sizeof(struct owner *));
         if (!owner || !levels[level].live)
                 sim_abort("out of host memory");
         *owner = (struct owner){
-                .level = level, .base = address, .bytes = bytes, .what = what, .born = ++births
-        };
+                .level = level, .base = address, .bytes = bytes, .what = what, .born = ++births};
         memmove(&levels[level].live[i + 1], &levels[level].live[i],
                 (levels[level].count - i) * sizeof(struct owner *));
         levels[level].live[i] = owner;
@@ -273,8 +272,7 @@ static void judge(const struct sim_claim *claim)
                 print_owner("new", claim->owner);
                 sim_abort("oracle: #%llu %s starts while #%llu %s of the old owner of its bytes "
                           "is unfinished",
-                          (unsigned long long)claim->operation->number,
-                          claim->operation->work.name,
+                          (unsigned long long)claim->operation->number, claim->operation->work.name,
                           (unsigned long long)other->operation->number,
                           other->operation->work.name);
         }

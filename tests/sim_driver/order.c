@@ -97,14 +97,14 @@ struct sim_operation *sim_enqueue(struct sim_stream *stream, const struct sim_wo
 
 struct sim_operation *sim_mark(struct sim_stream *stream, const char *name)
 {
-        struct sim_work marker = { .name = name };
+        struct sim_work marker = {.name = name};
 
         return sim_enqueue(stream, &marker);
 }
 
 void sim_stream_follow(struct sim_stream *stream, struct sim_operation *operation)
 {
-        struct sim_work wait = { .name = "wait" };
+        struct sim_work wait = {.name = "wait"};
         struct sim_operation *next = sim_operation_new(&wait, stream->id);
 
         sim_order_stream(stream, next);
@@ -147,7 +147,7 @@ static void search_edge(void *closure, struct sim_operation *earlier)
 
 bool sim_operation_before(const struct sim_operation *operation, struct sim_stream *stream)
 {
-        struct search search = { .early = operation, .number = sim_unique() };
+        struct search search = {.early = operation, .number = sim_unique()};
 
         if (sim_operation_done(operation))
                 return true;
@@ -174,7 +174,7 @@ struct sim_context *sim_order_contexts(struct sim_context *primary, struct sim_c
 
 struct sim_operation *sim_join_context(struct sim_context *context, const char *name)
 {
-        struct sim_work work = { .name = name };
+        struct sim_work work = {.name = name};
         struct sim_operation *join = sim_operation_new(&work, 0);
         struct sim_context *part = NULL;
 
@@ -202,7 +202,7 @@ void sim_wait_context(struct sim_context *context)
 /* What a wait for the stream is about: its own work, and for legacy that of the blocking ones. */
 static struct sim_operation *join_stream(struct sim_stream *stream)
 {
-        struct sim_work work = { .name = "a stream" };
+        struct sim_work work = {.name = "a stream"};
         struct sim_operation *join = sim_operation_new(&work, stream->id);
 
         if (stream->kind == SIM_STREAM_LEGACY)

@@ -48,7 +48,7 @@ CUresult sim_set_work(struct sim_work *work, CUdeviceptr to, size_t pitch, unsig
                 .name = "set",
                 .duration_ns = sim_cost(width * size * height),
                 .effect = set_elements,
-                .word = { to, pitch, size, value, width, height },
+                .word = {to, pitch, size, value, width, height},
         };
         sim_work_touch(work, to, span, SIM_WRITE);
         return CUDA_SUCCESS;

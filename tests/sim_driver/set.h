@@ -10,7 +10,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The work of setting @height rows of @width elements of @size bytes; 1: not the program's memory. */
+/* The work of setting @height rows of @width elements of @size bytes; 1: not the program's memory.
+ */
 CUresult sim_set_work(struct sim_work *work, CUdeviceptr to, size_t pitch, unsigned int size,
                       unsigned int value, size_t width, size_t height);
 

@@ -66,8 +66,8 @@ enum sim_context_state {
 struct sim_device {
         int ordinal;
         size_t total_bytes;
-        size_t used_bytes;             /* physical memory in use, as cuMemGetInfo sees it */
-        struct sim_context *primary;   /* same object for ever; its id changes at a reset */
+        size_t used_bytes;           /* physical memory in use, as cuMemGetInfo sees it */
+        struct sim_context *primary; /* same object for ever; its id changes at a reset */
         unsigned int primary_references;
         unsigned int primary_flags;
         struct sim_pool *default_pool;
@@ -83,16 +83,16 @@ struct sim_context {
         bool primary;
         /* Not null: a green context of that primary; then a CUgreenCtx is this address, too. */
         struct sim_context *green_parent;
-        uint64_t peers;                   /* bit n: access to device n was enabled */
-        CUresult sticky;                  /* not 0: what every call answers (sim_poison) */
+        uint64_t peers;  /* bit n: access to device n was enabled */
+        CUresult sticky; /* not 0: what every call answers (sim_poison) */
 
         /* Owned by stream.c. */
         struct sim_stream *legacy;
-        struct sim_stream *streams;        /* all live ones but the legacy stream */
-        struct sim_orphan *orphans;        /* last operations of destroyed streams */
+        struct sim_stream *streams; /* all live ones but the legacy stream */
+        struct sim_orphan *orphans; /* last operations of destroyed streams */
         struct sim_event *events;
-        struct sim_operation *fence;       /* the newest cuCtxWaitEvent, or null */
-        unsigned int captures;             /* open ones */
+        struct sim_operation *fence; /* the newest cuCtxWaitEvent, or null */
+        unsigned int captures;       /* open ones */
 };
 
 enum sim_stream_kind {
@@ -123,7 +123,6 @@ struct sim_event {
         uint64_t stream;                /* id of the stream it was recorded on, 0: context wide */
         uint64_t capture;               /* recorded inside the capture of this id; 0: outside */
         int mark;                       /* and stands for this point of it */
-        bool ipc;                       /* exported or opened */
         struct sim_event *next;
 };
 
@@ -149,7 +148,7 @@ CUresult sim_enter(struct sim_call *call, const char *symbol, enum sim_need need
 void sim_leave(struct sim_call *call);
 
 #define SIM_ENTER_AS(name, need)                                                                   \
-        struct sim_call sim_call __attribute__((cleanup(sim_leave))) = { .locked = false };        \
+        struct sim_call sim_call __attribute__((cleanup(sim_leave))) = {.locked = false};          \
         CUresult sim_refused = sim_enter(&sim_call, name, need);                                   \
                                                                                                    \
         if (sim_refused != CUDA_SUCCESS)                                                           \
@@ -202,11 +201,11 @@ void sim_leave(struct sim_call *call);
 
 extern pthread_mutex_t sim_mutex;
 
-uint64_t sim_thread(void);        /* a number of the calling thread, never reused; needs no lock */
-bool sim_in_host_function(void);  /* the calling thread runs one; needs no lock (host.c) */
-void sim_engine_start(void);      /* by cuInit; reads SIM_TIME (engine.c) */
-void sim_engine_child(void);      /* in a fork child: a new lock, no helper threads (engine.c) */
-uint64_t sim_unique(void);        /* ids of streams, contexts, buffers; needs no lock */
+uint64_t sim_thread(void);       /* a number of the calling thread, never reused; needs no lock */
+bool sim_in_host_function(void); /* the calling thread runs one; needs no lock (host.c) */
+void sim_engine_start(void);     /* by cuInit; reads SIM_TIME (engine.c) */
+void sim_engine_child(void);     /* in a fork child: a new lock, no helper threads (engine.c) */
+uint64_t sim_unique(void);       /* ids of streams, contexts, buffers; needs no lock */
 
 /* The program did what makes the real driver crash: print, then abort. */
 _Noreturn void sim_abort(const char *format, ...) __attribute__((format(printf, 1, 2)));

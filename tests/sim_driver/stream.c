@@ -12,7 +12,7 @@
 #include "operation.h"
 #include "control.h"
 
-#define LOWEST_PRIORITY 0
+#define LOWEST_PRIORITY  0
 #define HIGHEST_PRIORITY (-5)
 
 /* Guarded by: sim_mutex. */
@@ -279,8 +279,7 @@ SIM_STREAM_PAIR(cuStreamGetCtx, handle, (CUstream handle, CUcontext *context), (
 }
 
 #if CUDA_VERSION >= 12050
-SIM_STREAM_PAIR(cuStreamGetCtx_v2, handle,
-                (CUstream handle, CUcontext *context, CUgreenCtx *green),
+SIM_STREAM_PAIR(cuStreamGetCtx_v2, handle, (CUstream handle, CUcontext *context, CUgreenCtx *green),
                 (handle, context, green))
 {
         struct sim_stream *stream;

@@ -49,5 +49,5 @@ void sim_work_touch(struct sim_work *work, uint64_t address, size_t bytes, unsig
         if (work->ranges == SIM_RANGES)
                 sim_abort("%s touches more than %d ranges", work->name, SIM_RANGES);
         work->range[work->ranges++] =
-                (struct sim_range){ .address = address, .bytes = bytes, .access = access };
+                (struct sim_range){.address = address, .bytes = bytes, .access = access};
 }

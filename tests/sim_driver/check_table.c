@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Check table -- does the simulated driver have what the shim's table names?
+ *
+ * Every row is referenced, so one that the library does not export is a link
+ * error. A row behind which there is but a stub that answers "not supported" must be
+ * one of those named below.
+ */
+
+#include "driver/entry_points.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "control.h"
+
+/* Memory of other processes and of graphics: only their forwarding is tested. */
+static const char *const without[] = {
+        "cuExternalMemoryGetMappedBuffer",
+        "cuImportExternalMemory",
+        "cuMemPoolImportPointer",
+        "cuMipmappedArrayGetLevel",
+};
+
+struct row {
+        const char *symbol;
+        void (*address)(void);
+};
+
+#define ROW(symbol, suffix) {#symbol #suffix, (void (*)(void))symbol##suffix},
+
+static const struct row rows[] = {
+#define SP_EACH_HOOK(api, symbol, since, suffix, params, raw_args, args) ROW(symbol, suffix)
+#define SP_EACH_RETRY(api, symbol, since, suffix, params, raw_args)      ROW(symbol, suffix)
+#define SP_EACH_CALL(api, symbol, since, suffix)                         ROW(symbol, suffix)
+#include "driver/entry_points.def"
+};
+
+static bool may_be_stub(const char *symbol)
+{
+        for (size_t i = 0; i < sizeof(without) / sizeof(*without); i++)
+                if (!strcmp(without[i], symbol))
+                        return true;
+        return false;
+}
+
+int main(void)
+{
+        int wrong = 0;
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+                if (rows[i].address &&
+                    sim_is_simulated(rows[i].symbol) != may_be_stub(rows[i].symbol))
+                        continue;
+                printf("%s: %s\n", rows[i].symbol,
+                       may_be_stub(rows[i].symbol) ? "is simulated now" : "is not simulated");
+                wrong++;
+        }
+        printf("%zu rows, %d wrong\n", sizeof(rows) / sizeof(*rows), wrong);
+        return wrong ? 1 : 0;
+}
