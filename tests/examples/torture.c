@@ -166,6 +166,7 @@ int main(int argc, char **argv)
         unsigned allocations = 0, frees = 0;
         struct cu_kernels kernels;
         uint32_t *mismatches;
+        bool wrong;
 
         if (threads > THREADS_MAX)
                 threads = THREADS_MAX;
@@ -190,5 +191,7 @@ int main(int argc, char **argv)
         }
         CU_OK(cu.CtxSynchronize());
         printf("allocations %u frees %u mismatches %u\n", allocations, frees, *mismatches);
-        return *mismatches || allocations != frees ? 1 : 0;
+        wrong = *mismatches || allocations != frees;
+        CU_OK(cu.MemFreeHost(mismatches));
+        return wrong;
 }

@@ -19,8 +19,10 @@
 
 #include "cu.h"
 
-#define BYTES  ((size_t)1 << 20)
-#define WORDS  (BYTES / 4)
+/* More than half of what a pool gets from the driver at once: the second block of this size is
+ * the first one again, or new memory. Kernels touch the start of it. */
+#define BYTES  ((size_t)24 << 20)
+#define WORDS  ((uint64_t)1 << 16)
 #define ROUNDS 20
 
 static struct cu_kernels kernels;
