@@ -231,9 +231,9 @@ static bool is_fit(const struct sim_tile *tile, struct sim_stream *stream)
                 return false;
         if (!freed || freed->stream == stream->id)
                 return true;
-        if (pool->follow && sim_operation_before(freed->operation, stream))
-                return true;
-        return pool->opportunistic && is_done(tile);
+        if (is_done(tile)) /* no edge is left to follow: "F--/done" is new memory (U6) */
+                return pool->opportunistic;
+        return pool->follow && sim_operation_before(freed->operation, stream);
 }
 
 static struct sim_tile *find_best(struct sim_pool *pool, struct sim_stream *stream, uint64_t bytes)
