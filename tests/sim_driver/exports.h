@@ -64,7 +64,7 @@ int sim_stub(int index);
 #define SIM_ROW(base, introduced, per_thread, symbol)                                              \
         {                                                                                          \
                 base, introduced, per_thread, #symbol, (void (*)(void))symbol,                     \
-                sim_twin_of_##symbol, (void (*)(void))sim_stub_of_##symbol                         \
+                        sim_twin_of_##symbol, (void (*)(void))sim_stub_of_##symbol                 \
         }
 
 #endif

@@ -59,36 +59,6 @@ struct sim_graph *sim_graph_new(enum sim_magic magic)
         return sim_handle_new(magic, sizeof(struct sim_graph));
 }
 
-struct sim_graph_memory *sim_graph_memory_new(CUdeviceptr address)
-{
-        struct sim_graph_memory *memory = calloc(1, sizeof(*memory));
-
-        if (!memory)
-                sim_abort("out of host memory");
-        memory->references = 1;
-        memory->address = address;
-        return memory;
-}
-
-struct sim_graph_memory *sim_graph_memory_find(struct sim_graph *graph, CUdeviceptr address)
-{
-        for (size_t i = 0; i < graph->count; i++) {
-                struct sim_graph_memory *memory = graph->nodes[i]->memory;
-
-                if (memory && memory->address == address && !memory->freed)
-                        return memory;
-        }
-        return NULL;
-}
-
-static void memory_put(struct sim_graph_memory *memory)
-{
-        if (!memory || --memory->references)
-                return;
-        sim_graph_memory_give(memory->address);
-        free(memory);
-}
-
 /* Drops the lock while a launch still uses memory that dies with the graph. */
 void sim_graph_free(struct sim_graph *graph)
 {
@@ -99,7 +69,7 @@ void sim_graph_free(struct sim_graph *graph)
                 struct sim_node *node = graph->nodes[i];
 
                 sim_work_drop(&node->work);
-                memory_put(node->memory);
+                sim_graph_memory_put(node->memory);
                 free(node->needs);
                 free(node);
         }
@@ -233,8 +203,10 @@ SIM_STREAM_PAIR(cuGraphLaunch, handle, (CUgraphExec exec, CUstream handle), (exe
                         sim_front_add(front, i);
                 return CUDA_SUCCESS;
         }
-        launch(graph, stream);
-        return CUDA_SUCCESS;
+        result = sim_graph_memory_launch(graph);
+        if (!result)
+                launch(graph, stream);
+        return result;
 }
 
 SIM_STREAM_PAIR(cuGraphUpload, handle, (CUgraphExec exec, CUstream handle), (exec, handle))
@@ -250,7 +222,7 @@ SIM_STREAM_PAIR(cuGraphUpload, handle, (CUgraphExec exec, CUstream handle), (exe
 
 /* ---- making and destroying ---- */
 
-static CUresult instantiate(CUgraphExec *exec, CUgraph graph)
+static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
         struct sim_graph *copy;
 
@@ -259,6 +231,7 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph)
         sim_handle_check(graph, SIM_GRAPH);
         copy = sim_graph_new(SIM_GRAPH_EXEC);
         sim_graph_append(copy, (struct sim_graph *)graph, NULL, 0);
+        copy->frees_on_launch = flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
         *exec = (CUgraphExec)copy;
         return CUDA_SUCCESS;
 }
@@ -268,7 +241,7 @@ CUresult CUDAAPI cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNod
 {
         SIM_ENTER(cuGraphInstantiate);
         (void)bad, (void)log, (void)bytes;
-        return instantiate(exec, graph);
+        return instantiate(exec, graph, 0);
 }
 
 CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *bad,
@@ -276,15 +249,14 @@ CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraph
 {
         SIM_ENTER(cuGraphInstantiate_v2);
         (void)bad, (void)log, (void)bytes;
-        return instantiate(exec, graph);
+        return instantiate(exec, graph, 0);
 }
 
 CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
                                              unsigned long long flags)
 {
         SIM_ENTER(cuGraphInstantiateWithFlags);
-        (void)flags;
-        return instantiate(exec, graph);
+        return instantiate(exec, graph, flags);
 }
 
 #if CUDA_VERSION >= 12000
@@ -295,7 +267,7 @@ static CUresult instantiate_with(CUgraphExec *exec, CUgraph graph,
 
         if (!parameters)
                 return CUDA_ERROR_INVALID_VALUE;
-        result = instantiate(exec, graph);
+        result = instantiate(exec, graph, parameters->flags);
         if (!result)
                 parameters->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
         return result;

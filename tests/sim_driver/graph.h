@@ -19,6 +19,8 @@ struct sim_graph_memory {
         unsigned int references;
         CUdeviceptr address;
         bool freed; /* a free node of the same graph names it */
+        bool out;   /* a launch allocated it, nobody freed it yet; counts as a reference */
+        struct sim_graph_memory *next;
 };
 
 enum sim_node_kind {
@@ -46,10 +48,14 @@ struct sim_graph {
         struct sim_handle handle;
         struct sim_node **nodes;
         size_t count;
+        bool frees_on_launch;              /* of an executable graph */
         struct sim_operation *last_launch; /* of an executable graph: launches do not overlap */
 };
 
 struct sim_graph_memory *sim_graph_memory_new(CUdeviceptr address); /* with one reference */
+void sim_graph_memory_put(struct sim_graph_memory *memory);         /* null is fine */
+/* Before a launch; 1 if the last one's memory is still out. */
+CUresult sim_graph_memory_launch(struct sim_graph *graph);
 /* Of an allocation node of the graph that no free node names yet; or null. */
 struct sim_graph_memory *sim_graph_memory_find(struct sim_graph *graph, CUdeviceptr address);
 

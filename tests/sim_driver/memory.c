@@ -103,7 +103,8 @@ static CUresult take_small(struct sim_context *context, uint64_t bytes, struct s
         return result;
 }
 
-/* The context that owns what is allocated in this one: memory is the primary's, not a green one's. */
+/* The context that owns what is allocated in this one: memory is the primary's, not a green one's.
+ */
 static struct sim_context *owner(struct sim_context *context)
 {
         return context->green_parent ? context->green_parent : context;
@@ -179,6 +180,8 @@ void sim_memory_close(struct sim_context *context)
 
 CUresult sim_memory_free_async(struct sim_block *block, struct sim_stream *stream)
 {
+        if (block->allocation.kind == SIM_MEMORY_GRAPH)
+                return sim_graph_memory_free(block->allocation.base, stream);
         if (block->allocation.kind != SIM_MEMORY_DEVICE)
                 return block->allocation.kind == SIM_MEMORY_MANAGED ? CUDA_ERROR_NOT_SUPPORTED
                                                                     : CUDA_ERROR_INVALID_VALUE;
@@ -344,6 +347,8 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address)
         case SIM_MEMORY_POOL:
                 sim_pool_free_now(block);
                 return CUDA_SUCCESS;
+        case SIM_MEMORY_GRAPH:
+                return sim_graph_memory_free(address, NULL);
         default:
                 return CUDA_ERROR_INVALID_VALUE;
         }

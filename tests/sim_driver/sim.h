@@ -303,6 +303,9 @@ bool sim_memory_is_mapped(CUdeviceptr address, size_t bytes);
 /* Memory of graphs: taken when an allocation node is made, given back with the graph. 2 if full. */
 CUresult sim_graph_memory_take(struct sim_device *device, size_t bytes, CUdeviceptr *address);
 void sim_graph_memory_give(CUdeviceptr address);
+/* The program frees what a launch allocated, in stream order or now (null); 1 if none did
+ * (graph_memory.c). */
+CUresult sim_graph_memory_free(CUdeviceptr address, struct sim_stream *stream);
 
 /* Called by sync calls after they have waited, for the pools' release rules (U5): exactly one of
  * the two is not 0. By pool.c. */

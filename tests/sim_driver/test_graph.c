@@ -115,6 +115,34 @@ Test(graph, memory_of_a_graph_lives_as_long_as_the_graph)
         cr_expect_eq(sim_live_allocations(), before);
 }
 
+Test(graph, memory_that_no_node_frees_is_out_until_the_program_frees_it)
+{
+        CUdeviceptr p;
+        CUgraph graph;
+        CUgraphExec exec, freeing;
+        size_t before = sim_live_allocations();
+
+        OK(cuStreamBeginCapture_v2(bench.n1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        OK(cuMemAllocAsync(&p, 4096, bench.n1));
+        OK(cuStreamEndCapture(bench.n1, &graph));
+        exec = exec_of(graph);
+        OK(cuGraphInstantiateWithFlags(&freeing, graph,
+                                       CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
+        cr_expect_eq(cuMemFreeAsync(p, bench.n1), CUDA_ERROR_INVALID_VALUE, "not allocated yet");
+        OK(cuGraphLaunch(exec, bench.n1));
+        cr_expect_eq(cuGraphLaunch(exec, bench.n1), CUDA_ERROR_INVALID_VALUE);
+        OK(cuMemFree_v2(p));
+        OK(cuGraphLaunch(exec, bench.n1));
+        OK(cuGraphLaunch(freeing, bench.n1));
+        OK(cuCtxSynchronize());
+        OK(cuGraphExecDestroy(exec));
+        OK(cuGraphExecDestroy(freeing));
+        OK(cuGraphDestroy(graph));
+        bench_fill(bench.n1, p, 1024, 1);
+        OK(cuMemFreeAsync(p, bench.n1));
+        cr_expect_eq(sim_live_allocations(), before);
+}
+
 Test(graph, a_launch_inside_a_capture_becomes_part_of_it)
 {
         CUdeviceptr p = bench_alloc(4096);
