@@ -11,6 +11,8 @@
 
 #include "report/report.h"
 
+/* A weak reference would not take the functions out of a static library. */
+#define STREAMPOOL_API
 #include <streampool/streampool.h>
 
 #include <criterion/criterion.h>
