@@ -12,7 +12,7 @@
  *
  *   handle is RTLD_DEFAULT (0) or RTLD_NEXT (-1)  -> jump to the real dlsym
  *   name does not begin with cu[A-Z]              -> jump to the real dlsym
- *   otherwise -> jump to sp_on_dlsym(handle, name, return address)
+ *   otherwise -> jump to sp_on_dlsym(handle, name)
  *
  * On the first two ways nothing is locked, allocated or initialised: allocators,
  * sanitizers and OpenMP look things up while they start themselves. The one
@@ -53,7 +53,6 @@ dlsym:
         subl    $'A', %eax
         cmpl    $25, %eax
         ja      .Lreal
-        movq    (%rsp), %rdx
         jmp     sp_on_dlsym
 .Lreal:
         movq    sp_real_dlsym(%rip), %rax
@@ -98,7 +97,6 @@ dlsym:
         sub     w16, w16, #'A'
         cmp     w16, #25
         b.hi    .Lreal
-        mov     x2, x30
         b       sp_on_dlsym
 .Lreal:
         adrp    x16, sp_real_dlsym

@@ -31,6 +31,8 @@ enum { EMPTY, PUBLISHING, READY };
 
 struct sp_driver sp_driver;
 
+static const char usual_name[] = "libcuda.so.1";
+
 /* Atomic. */
 static atomic_uint stage;
 
@@ -140,32 +142,37 @@ static bool take(void *handle)
         return publish(&driver, map->l_name);
 }
 
-bool sp_driver_adopt(const void *address, const void *caller)
+/* A driver can consist of two libraries, of which the outer one looks up what it was asked for in
+ * the inner one (WSL: libcuda.so.1 and libcuda.so.1.1). The inner one is none of our business. */
+static bool is_inner(const struct link_map *map)
+{
+        void *outer = dlopen(usual_name, RTLD_NOW | RTLD_NOLOAD);
+        bool differs = outer && outer != (const void *)map;
+
+        if (outer)
+                dlclose(outer);
+        return differs;
+}
+
+bool sp_driver_adopt(const void *address)
 {
         struct link_map *map = map_of(address);
-        struct link_map *asking;
 
         if (sp_driver_is_loaded())
                 return true;
-        if (!may_be_driver(map))
-                return false;
-        /* A driver that consists of two libraries looks up the inner one itself (WSL). */
-        asking = map_of(caller);
-        if (asking && is_named_libcuda(asking))
+        if (!may_be_driver(map) || is_inner(map))
                 return false;
         return take(dlopen(map->l_name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE));
 }
 
 bool sp_driver_load(void)
 {
-        static const char name[] = "libcuda.so.1";
-
         if (sp_driver_is_loaded())
                 return true;
-        if (take(dlopen(name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)))
+        if (take(dlopen(usual_name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)))
                 return true;
-        if (take(dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)))
+        if (take(dlopen(usual_name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)))
                 return true;
-        sp_log(SP_LOG_DEBUG, "there is no %s", name);
+        sp_log(SP_LOG_DEBUG, "there is no %s", usual_name);
         return false;
 }

@@ -47,14 +47,13 @@ bool sp_driver_load(void);
 /**
  * sp_driver_adopt() - take the library that an address belongs to as the driver
  * @address:    what the real dlsym() returned to the program
- * @caller:     an address in the code that asked
  *
- * The first libcuda.so* of the base namespace that a program is seen to use is
- * the driver. A look-up that the driver's own code makes is not the program's.
+ * The first libcuda.so* of the base namespace that the program is seen to use is
+ * the driver, unless a libcuda.so.1 is there beside it.
  *
  * Return: true if the real functions are known, of this library or of an earlier one.
  */
-bool sp_driver_adopt(const void *address, const void *caller);
+bool sp_driver_adopt(const void *address);
 
 /* What a row is, in words; for reports and diagnostics. */
 enum sp_entry_kind { SP_ROW_HOOK, SP_ROW_RETRY, SP_ROW_CALL };

@@ -30,9 +30,8 @@ void *sp_real_dlsym_walk(void);
 /* A look-up by the shim itself. Never `dlsym` by name, which is our own. */
 void *sp_dlsym(void *handle, const char *name);
 
-/* Where dlsym.S goes with a name like a driver function's (route/on_lookup.c). @caller: an address
- * in the code that asked. */
-void *sp_on_dlsym(void *handle, const char *name, const void *caller);
+/* Where dlsym.S goes with a name like a driver function's (route/on_lookup.c). */
+void *sp_on_dlsym(void *handle, const char *name);
 
 /* Our function for one of the driver's; the address itself if we have none. */
 void *sp_lookup_wrapper(void *address);

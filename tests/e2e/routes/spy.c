@@ -33,6 +33,9 @@ static int spy(const char *name, void **pfn, int version, uint64_t flags, int *s
                 fprintf(stderr, "spy: %s@%d flags %u\n", name, version, (unsigned int)flags);
                 spy_seen[2]++;
         }
+        /* A runtime asks for the function through itself, and goes on with what it gets. */
+        if (*pfn == (void *)of_shim)
+                *pfn = (void *)spy;
         return result;
 }
 

@@ -3,8 +3,7 @@
 
 #include "driver/lookup.h"
 
-void *sp_on_dlsym(void *handle, const char *name, const void *caller)
+void *sp_on_dlsym(void *handle, const char *name)
 {
-        (void)caller;
         return sp_dlsym(handle, name);
 }
