@@ -167,11 +167,12 @@ static void break_the_context(void)
 
 static void after_an_illegal_access(void)
 {
-        CUdeviceptr p, q, r;
+        CUdeviceptr p, q, r, kept;
         CUevent event;
         unsigned int type;
 
         CU_OK(cu.MemAlloc(&p, 4096));
+        CU_OK(cu.MemAlloc(&kept, 4096));
         CU_OK(cu.MemAllocAsync(&q, 4096, conf.n2));
         CU_OK(cu.StreamSynchronize(conf.n2));
         CU_OK(cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -185,7 +186,7 @@ static void after_an_illegal_access(void)
         CODE(EventQuery, event);
         CODE(StreamSynchronize, conf.n2);
         CODE(StreamQuery, conf.n1);
-        CODE(PointerGetAttribute, &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p);
+        CODE(PointerGetAttribute, &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, kept);
 }
 
 const struct conf_case conf_process[] = {

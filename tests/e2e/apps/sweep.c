@@ -232,7 +232,7 @@ int main(void)
 
         start();
         if (!context) {
-                printf("done, without a context\n");
+                printf("done, without a context, %d of %d refused\n", failed, calls);
                 return 0;
         }
         load_kernels();
@@ -264,6 +264,6 @@ int main(void)
         if (stream)
                 did(cu.StreamDestroy(stream));
         did(cu.DevicePrimaryCtxRelease(device));
-        printf("done\n");
-        return calls > failed ? 0 : 1;
+        printf("done, %d of %d refused\n", failed, calls);
+        return 0;
 }
