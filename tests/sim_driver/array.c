@@ -135,7 +135,7 @@ static CUresult image_destroy(const void *handle, bool mipmapped)
 CUresult CUDAAPI cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *desc)
 {
         SIM_ENTER(cuArrayCreate_v2);
-        CUDA_ARRAY3D_DESCRIPTOR shape = { 0 };
+        CUDA_ARRAY3D_DESCRIPTOR shape = {0};
         struct image *image;
         CUresult result;
 

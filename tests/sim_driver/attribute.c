@@ -140,6 +140,24 @@ static struct sim_block *find_live(CUdeviceptr address)
         return block && !block->allocation.freeing ? block : NULL;
 }
 
+CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr address)
+{
+        SIM_ENTER(cuMemGetAddressRange_v2);
+        struct sim_context *context;
+        struct sim_allocation *allocation = sim_memory_find(address);
+        CUresult result = sim_current(&context);
+
+        if (result != CUDA_SUCCESS)
+                return result;
+        if (!allocation)
+                return CUDA_ERROR_NOT_FOUND;
+        if (base)
+                *base = allocation->base;
+        if (bytes)
+                *bytes = allocation->bytes;
+        return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuPointerGetAttribute(void *value, CUpointer_attribute attribute,
                                        CUdeviceptr address)
 {

@@ -41,8 +41,7 @@ static bool is_stale(const struct entry *entry)
 
 static CUresult state_of(const struct sim_context *context)
 {
-        return context->state == SIM_CONTEXT_ALIVE ? CUDA_SUCCESS
-                                                   : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        return context->state == SIM_CONTEXT_ALIVE ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 struct sim_context *sim_context_peek(void)
@@ -115,7 +114,7 @@ bool sim_context_push(struct sim_context *context)
 {
         if (depth == DEPTH_MAX)
                 return false;
-        stack[depth++] = (struct entry){ context, context ? context->id : 0 };
+        stack[depth++] = (struct entry){context, context ? context->id : 0};
         return true;
 }
 

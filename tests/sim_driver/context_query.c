@@ -9,7 +9,7 @@
 #include "context.h"
 
 #define API_VERSION 3020
-#define LIMITS_MAX 16
+#define LIMITS_MAX  16
 
 static size_t limits[LIMITS_MAX] = {
         [CU_LIMIT_STACK_SIZE] = 1024,

@@ -38,7 +38,7 @@ static void insert(struct sim_extents *extents, size_t at, uint64_t base, uint64
         }
         memmove(&extents->list[at + 1], &extents->list[at],
                 (extents->count - at) * sizeof(*extents->list));
-        extents->list[at] = (struct sim_extent){ base, bytes };
+        extents->list[at] = (struct sim_extent){base, bytes};
         extents->count++;
 }
 
@@ -123,5 +123,5 @@ bool sim_extents_take_at(struct sim_extents *extents, uint64_t base, uint64_t by
 void sim_extents_fini(struct sim_extents *extents)
 {
         free(extents->list);
-        *extents = (struct sim_extents){ 0 };
+        *extents = (struct sim_extents){0};
 }

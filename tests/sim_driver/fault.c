@@ -24,11 +24,11 @@
 #include "control.h"
 #include "exports.h"
 
-#define ROWS_MAX 1024
-#define SLOTS 4096 /* a power of two, several times the rows */
+#define ROWS_MAX   1024
+#define SLOTS      4096 /* a power of two, several times the rows */
 #define FAULTS_MAX 64
-#define NO_ROW (-1)
-#define ANY_ROW (-2)
+#define NO_ROW     (-1)
+#define ANY_ROW    (-2)
 
 struct fault {
         int row;           /* ANY_ROW: any symbol */
@@ -148,7 +148,7 @@ static void add_fault(const char *symbol, unsigned int nth, int code)
         for (int i = 0; i < FAULTS_MAX; i++) {
                 if (faults[i].left)
                         continue;
-                faults[i] = (struct fault){ .row = row, .left = nth, .code = code };
+                faults[i] = (struct fault){.row = row, .left = nth, .code = code};
                 atomic_fetch_add(&fault_count, 1);
                 break;
         }

@@ -114,7 +114,8 @@ static void end(void)
         atomic_store(&life, ENDED);
 }
 
-/* No lock of the parent is worth keeping: every call of the child is refused before it takes one. */
+/* No lock of the parent is worth keeping: every call of the child is refused before it takes one.
+ */
 static void become_child(void)
 {
         if (atomic_load(&life) == NEW)

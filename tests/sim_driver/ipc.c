@@ -36,7 +36,7 @@ CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 {
         SIM_ENTER(cuIpcGetMemHandle);
         const struct sim_block *block = sim_block_find(address);
-        struct contents contents = { .cookie = COOKIE };
+        struct contents contents = {.cookie = COOKIE};
 
         if (!handle || !block || block->allocation.freeing ||
             block->allocation.kind != SIM_MEMORY_DEVICE)

@@ -22,8 +22,8 @@
 #include <string.h>
 #include "fault.h"
 
-#define INVALID_VALUE 1
-#define NOT_FOUND 500
+#define INVALID_VALUE   1
+#define NOT_FOUND       500
 
 #define FLAG_PER_THREAD 2
 

@@ -176,15 +176,26 @@ void sim_memory_close(struct sim_context *context)
         }
 }
 
-/* ---- blocks of cuMemAlloc that cuMemFreeAsync freed (A4) ---- */
+/* ---- what cuMemFreeAsync freed and no pool owns (A4, A19) ---- */
+
+/* Imported memory that the program frees as if it were its own; cuIpcCloseMemHandle() has the rest.
+ */
+static bool is_freed_by_program(const struct sim_block *block)
+{
+        return block->allocation.kind == SIM_MEMORY_IMPORTED &&
+               (block->allocation.pool || block->entry);
+}
 
 CUresult sim_memory_free_async(struct sim_block *block, struct sim_stream *stream)
 {
         if (block->allocation.kind == SIM_MEMORY_GRAPH)
                 return sim_graph_memory_free(block->allocation.base, stream);
-        if (block->allocation.kind != SIM_MEMORY_DEVICE)
-                return block->allocation.kind == SIM_MEMORY_MANAGED ? CUDA_ERROR_NOT_SUPPORTED
-                                                                    : CUDA_ERROR_INVALID_VALUE;
+        const struct sim_allocation *allocation = &block->allocation;
+
+        if (allocation->kind == SIM_MEMORY_MANAGED)
+                return CUDA_ERROR_NOT_SUPPORTED;
+        if (allocation->kind != SIM_MEMORY_DEVICE && !is_freed_by_program(block))
+                return CUDA_ERROR_INVALID_VALUE;
         block->freed = sim_mark(stream, "cuMemFreeAsync");
         block->freed_stream = stream->id;
         sim_block_retire(block);
@@ -311,8 +322,7 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned 
         return CUDA_SUCCESS;
 }
 
-/* cuMemFree() of a block that its context's work may still use. */
-static CUresult free_after_barrier(struct sim_block *block)
+CUresult sim_memory_free_after_barrier(struct sim_block *block)
 {
         uint64_t base = block->allocation.base, id = block->allocation.buffer_id;
 
@@ -343,12 +353,17 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address)
         switch (block->allocation.kind) {
         case SIM_MEMORY_DEVICE:
         case SIM_MEMORY_MANAGED:
-                return free_after_barrier(block);
+                return sim_memory_free_after_barrier(block);
         case SIM_MEMORY_POOL:
                 sim_pool_free_now(block);
                 return CUDA_SUCCESS;
         case SIM_MEMORY_GRAPH:
                 return sim_graph_memory_free(address, NULL);
+        case SIM_MEMORY_IMPORTED:
+                if (!is_freed_by_program(block))
+                        return CUDA_ERROR_INVALID_VALUE;
+                sim_memory_release(block);
+                return CUDA_SUCCESS;
         default:
                 return CUDA_ERROR_INVALID_VALUE;
         }
@@ -366,23 +381,5 @@ CUresult CUDAAPI cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
                 *free_bytes = context->device->total_bytes - context->device->used_bytes;
         if (total_bytes)
                 *total_bytes = context->device->total_bytes;
-        return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr address)
-{
-        SIM_ENTER(cuMemGetAddressRange_v2);
-        struct sim_context *context;
-        struct sim_allocation *allocation = sim_memory_find(address);
-        CUresult result = sim_current(&context);
-
-        if (result != CUDA_SUCCESS)
-                return result;
-        if (!allocation)
-                return CUDA_ERROR_NOT_FOUND;
-        if (base)
-                *base = allocation->base;
-        if (bytes)
-                *bytes = allocation->bytes;
         return CUDA_SUCCESS;
 }

@@ -83,7 +83,7 @@ struct sim_block {
         unsigned int opened;  /* imported: cuIpcOpenMemHandle() calls not closed yet */
         uint64_t exporter_id; /* imported: what the handle names */
         int32_t exporter;     /* and whose it is */
-        void *entry;          /* pool: its tile; VMM: its mapping */
+        void *entry;          /* pool: its tile; VMM: its mapping; imported: external memory */
 };
 
 /* A new block in the table, with a new buffer id. The oracle hears of it. */
@@ -107,9 +107,12 @@ struct sim_block *sim_block_nth(size_t index);
 
 /* Releases a block of any kind that is not pool, VMM or graph memory. */
 void sim_memory_release(struct sim_block *block);
+/* Waits for the block's context, then releases it; 1 if somebody else did meanwhile. */
+CUresult sim_memory_free_after_barrier(struct sim_block *block);
 /* The context is going: what dies with it (L2). */
 void sim_memory_close(struct sim_context *context);
-/* Blocks freed by cuMemFreeAsync() whose turn has come, seen by a sync of this stream or context. */
+/* Blocks freed by cuMemFreeAsync() whose turn has come, seen by a sync of this stream or context.
+ */
 void sim_memory_synchronized(struct sim_context *context, uint64_t stream_id);
 /* Every block whose turn has come: the device is full. */
 void sim_memory_reap(void);
@@ -137,6 +140,10 @@ bool sim_vmm_has_access(const struct sim_block *block);
 int sim_vmm_access(const struct sim_block *block, const struct sim_device *device);
 bool sim_vmm_is_rdma_capable(const struct sim_block *block);
 int sim_vmm_handle_types(const struct sim_block *block);
+/* Was it made to be exported? False also for what is no handle. */
+bool sim_vmm_is_shareable(CUmemGenericAllocationHandle handle);
+/* One more reference for the program; false: no such handle. */
+bool sim_vmm_hold(CUmemGenericAllocationHandle handle);
 
 /* ---- array.c ---- */
 

@@ -11,7 +11,7 @@
 #include "memory.h"
 
 #define CODE_ALREADY_REGISTERED CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
-#define CODE_NOT_REGISTERED CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
+#define CODE_NOT_REGISTERED     CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
 
 static CUresult host_alloc(void **host, size_t bytes, unsigned int flags)
 {
@@ -55,19 +55,6 @@ CUresult CUDAAPI cuMemAllocHost_v2(void **host, size_t bytes)
         return host_alloc(host, bytes, 0);
 }
 
-/* Waits for the context of the block and releases it, unless somebody else did meanwhile. */
-static CUresult release_after_barrier(struct sim_block *block)
-{
-        uint64_t base = block->allocation.base, id = block->allocation.buffer_id;
-
-        sim_wait_context(block->allocation.context);
-        block = sim_block_at(base);
-        if (!block || block->allocation.buffer_id != id)
-                return CUDA_ERROR_INVALID_VALUE;
-        sim_memory_release(block);
-        return CUDA_SUCCESS;
-}
-
 CUresult CUDAAPI cuMemFreeHost(void *host)
 {
         SIM_ENTER(cuMemFreeHost);
@@ -80,7 +67,7 @@ CUresult CUDAAPI cuMemFreeHost(void *host)
                 return result;
         if (!block || block->allocation.kind != SIM_MEMORY_PINNED)
                 return CUDA_ERROR_INVALID_VALUE;
-        return release_after_barrier(block);
+        return sim_memory_free_after_barrier(block);
 }
 
 static CUresult host_register(void *host, size_t bytes, unsigned int flags)
@@ -131,7 +118,7 @@ CUresult CUDAAPI cuMemHostUnregister(void *host)
                 return CUDA_ERROR_INVALID_VALUE;
         if (!block || block->allocation.kind != SIM_MEMORY_REGISTERED)
                 return CODE_NOT_REGISTERED;
-        return release_after_barrier(block);
+        return sim_memory_free_after_barrier(block);
 }
 
 static struct sim_block *find_host(const void *host)

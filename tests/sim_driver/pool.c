@@ -13,11 +13,12 @@
 
 static struct sim_pool *pools;
 
-static struct sim_pool *pool_new(struct sim_device *device)
+struct sim_pool *sim_pool_new(struct sim_device *device)
 {
         struct sim_pool *pool = sim_handle_new(SIM_POOL, sizeof(*pool));
 
         pool->device = device;
+        pool->id = sim_unique();
         if (!sim_tiles_init(pool)) {
                 sim_handle_free(&pool->handle);
                 return NULL;
@@ -52,7 +53,7 @@ static void pool_free_if_unused(struct sim_pool *pool)
 
 void sim_pool_start(struct sim_device *device)
 {
-        device->default_pool = pool_new(device);
+        device->default_pool = sim_pool_new(device);
         if (!device->default_pool)
                 sim_abort("no addresses for a pool");
         device->current_pool = device->default_pool;
@@ -74,6 +75,15 @@ CUresult sim_pool_resolve(CUmemoryPool handle, struct sim_pool **pool)
                 sim_abort("%p is a destroyed pool", (void *)handle);
         *pool = found;
         return CUDA_SUCCESS;
+}
+
+struct sim_pool *sim_pool_by_id(uint64_t id)
+{
+        struct sim_pool *pool = pools;
+
+        while (pool && pool->id != id)
+                pool = pool->next;
+        return pool && !pool->destroyed ? pool : NULL;
 }
 
 int sim_pool_access(const struct sim_pool *pool, const struct sim_device *device)
@@ -183,6 +193,8 @@ SIM_STREAM_PAIR(cuMemAllocFromPoolAsync, stream,
         struct sim_pool *pool;
         CUresult result = sim_pool_resolve(handle, &pool);
 
+        if (result == CUDA_SUCCESS && pool->imported)
+                result = CUDA_ERROR_INVALID_VALUE;
         return result == CUDA_SUCCESS ? alloc_async(address, bytes, pool, stream) : result;
 }
 
@@ -222,7 +234,7 @@ CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *pro
         device = sim_device(props->location.id);
         if (!device)
                 return CUDA_ERROR_INVALID_DEVICE;
-        pool = pool_new(device);
+        pool = sim_pool_new(device);
         if (!pool)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         pool->props = *props;

@@ -49,7 +49,9 @@ struct sim_pool {
         struct sim_device *device;
         CUmemPoolProps props;
         size_t maximum; /* 0: the device's memory */
+        uint64_t id;    /* never repeats */
         bool destroyed; /* waits for its last allocation */
+        bool imported;  /* stands for another pool; allocates nothing itself */
         uint64_t base;
         uint64_t span;
         struct sim_tile *tiles;
@@ -65,6 +67,10 @@ struct sim_pool {
 
 /* ---- pool.c ---- */
 
+/* Null: no addresses left. */
+struct sim_pool *sim_pool_new(struct sim_device *device);
+/* Null: there is none, or it was destroyed. */
+struct sim_pool *sim_pool_by_id(uint64_t id);
 /* 1 for null; a destroyed pool aborts. */
 CUresult sim_pool_resolve(CUmemoryPool handle, struct sim_pool **pool);
 
@@ -74,9 +80,6 @@ bool sim_tiles_init(struct sim_pool *pool);
 /* Of a pool that has no memory left. */
 void sim_tiles_fini(struct sim_pool *pool);
 
-/* A live tile for the stream, by the pool's policies; 2 when nothing helps. */
-CUresult sim_tiles_take(struct sim_pool *pool, struct sim_stream *stream, size_t bytes,
-                        struct sim_tile **tile);
 /* @stream: where in time it is free; null: now, for everybody. */
 void sim_tiles_give(struct sim_tile *tile, struct sim_stream *stream);
 /* A synchronization of this context or stream (the other is 0) was seen by the program. */
@@ -85,7 +88,24 @@ void sim_tiles_observe(struct sim_pool *pool, uint64_t context, uint64_t stream)
 void sim_tiles_observe_all(struct sim_pool *pool);
 /* Releases clean units while more than so many bytes stay reserved. */
 void sim_tiles_trim(struct sim_pool *pool, uint64_t keep);
+/* Cuts the tile behind so many bytes; the rest is the same in everything else. */
+void sim_tile_split(struct sim_tile *tile, uint64_t bytes);
+/* The tile takes the next one in, and that one's free is forgotten. */
+void sim_tile_swallow(struct sim_tile *tile);
+/* Forgets the free that made it. */
+void sim_tile_clean(struct sim_tile *tile);
+bool sim_tile_is_done(const struct sim_tile *tile);
+/* Backs the first so many bytes of an unbacked tile, whole units, which are known to fit. */
+void sim_tile_back(struct sim_tile *tile, uint64_t bytes);
+/* Aborts when an invariant does not hold. */
+void sim_tiles_check(const struct sim_pool *pool);
 bool sim_tiles_are_backed(const struct sim_pool *pool, uint64_t address, uint64_t bytes);
+
+/* ---- reuse.c ---- */
+
+/* A live tile for the stream, by the pool's policies; 2 when nothing helps. */
+CUresult sim_tiles_take(struct sim_pool *pool, struct sim_stream *stream, size_t bytes,
+                        struct sim_tile **tile);
 
 #pragma GCC visibility pop
 

@@ -45,7 +45,7 @@ static CUresult set_current(CUdevice ordinal, CUmemoryPool handle)
         result = sim_pool_resolve(handle, &pool);
         if (result != CUDA_SUCCESS)
                 return result;
-        if (pool->device != device)
+        if (pool->device != device || pool->imported)
                 return CUDA_ERROR_INVALID_VALUE;
         device->current_pool = pool;
         return CUDA_SUCCESS;

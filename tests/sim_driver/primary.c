@@ -163,7 +163,7 @@ CUresult CUDAAPI cuDeviceGetDevResource(CUdevice ordinal, CUdevResource *resourc
                 return CUDA_ERROR_INVALID_VALUE;
         if (!sim_device(ordinal))
                 return CUDA_ERROR_INVALID_DEVICE;
-        *resource = (CUdevResource){ .type = type };
+        *resource = (CUdevResource){.type = type};
         resource->sm.smCount = MULTIPROCESSORS;
         return CUDA_SUCCESS;
 }

@@ -28,7 +28,7 @@
 #define ARENA_BYTES ((uint64_t)32 << 40)
 #endif
 #define ARENA_LEAST ((uint64_t)64 << 30)
-#define FILE_BYTES ((uint64_t)1 << 46)
+#define FILE_BYTES  ((uint64_t)1 << 46)
 
 static struct sim_extents arena;
 
@@ -83,8 +83,7 @@ void sim_space_give(uint64_t base, uint64_t bytes)
 
 bool sim_physical_fits(const struct sim_device *device, uint64_t bytes)
 {
-        return bytes <= device->total_bytes &&
-               device->used_bytes <= device->total_bytes - bytes;
+        return bytes <= device->total_bytes && device->used_bytes <= device->total_bytes - bytes;
 }
 
 void sim_physical_reclaim(struct sim_device *device)

@@ -24,17 +24,17 @@ static const struct {
         int has_context, ipc, rdma, sync_memops_set, sync_memops, pool, retain, type;
         size_t range, bytes;
 } table[KINDS] = {
-        [DEVICE] = { "device", 1, 1, 1, 0, 0, 0, 1, CU_MEMORYTYPE_DEVICE, 1000, 1000 },
-        [POOL] = { "pool", 0, 0, 0, 0, 0, 1, 1, CU_MEMORYTYPE_DEVICE, 1000, 1000 },
-        [MAPPING] = { "mapping", 0, 0, 0, 801, 0, 0, 0, CU_MEMORYTYPE_DEVICE, 8 * MIB, 2 * MIB },
-        [MANAGED] = { "managed", 1, 0, 0, 0, 1, 0, 1, CU_MEMORYTYPE_DEVICE, 1000, 1000 },
-        [HOST] = { "host", 1, 0, 0, -1, -1, 0, 1, CU_MEMORYTYPE_HOST, 1000, 1000 },
+        [DEVICE] = {"device", 1, 1, 1, 0, 0, 0, 1, CU_MEMORYTYPE_DEVICE, 1000, 1000},
+        [POOL] = {"pool", 0, 0, 0, 0, 0, 1, 1, CU_MEMORYTYPE_DEVICE, 1000, 1000},
+        [MAPPING] = {"mapping", 0, 0, 0, 801, 0, 0, 0, CU_MEMORYTYPE_DEVICE, 8 * MIB, 2 * MIB},
+        [MANAGED] = {"managed", 1, 0, 0, 0, 1, 0, 1, CU_MEMORYTYPE_DEVICE, 1000, 1000},
+        [HOST] = {"host", 1, 0, 0, -1, -1, 0, 1, CU_MEMORYTYPE_HOST, 1000, 1000},
 };
 
 static CUdeviceptr map(int rdma)
 {
         CUmemAllocationProp prop = memory_of(0);
-        CUmemAccessDesc access = { .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+        CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
         CUmemGenericAllocationHandle handle;
         CUdeviceptr p;
 
@@ -180,7 +180,7 @@ Test(sim, the_plural_query_answers_defaults_instead_of_errors)
         int type;
         void *host;
         size_t bytes;
-        void *values[] = { &context, &type, &host, &bytes };
+        void *values[] = {&context, &type, &host, &bytes};
         struct world world = begin();
         CUdeviceptr p;
 

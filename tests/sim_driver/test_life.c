@@ -232,9 +232,9 @@ Test(sim, every_exported_function_can_be_made_to_fail)
         sim_fail("cuProfilerStart", 1, 719);
         expect(719, cuProfilerStart());
         sim_fail("cuGetErrorName", 1, 1);
-        expect(1, cuGetErrorName(0, &(const char *){ 0 }));
+        expect(1, cuGetErrorName(0, &(const char *){0}));
         sim_fail("cuDriverGetVersion", 1, 999);
-        expect(999, cuDriverGetVersion(&(int){ 0 }));
+        expect(999, cuDriverGetVersion(&(int){0}));
 }
 
 Test(sim, faults_come_from_the_environment_too)

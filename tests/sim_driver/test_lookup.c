@@ -101,8 +101,13 @@ Test(sim, just_below_its_version_a_row_is_an_older_one_or_too_old)
 Test(sim, an_unknown_name_is_no_error_for_v2_and_one_for_v1)
 {
         static const char *const names[] = {
-                "cuNoSuchThing", "cuMemAlloc_v2", "cuStreamSynchronize_ptsz", "cuGetProcAddress_v2",
-                "", "cuProfilerStart", "cuGLInit",
+                "cuNoSuchThing",
+                "cuMemAlloc_v2",
+                "cuStreamSynchronize_ptsz",
+                "cuGetProcAddress_v2",
+                "",
+                "cuProfilerStart",
+                "cuGLInit",
         };
 
         load();
@@ -150,7 +155,7 @@ Test(sim, a_version_after_the_drivers_writes_nothing)
 
 Test(sim, the_per_thread_flag_falls_back)
 {
-        static const uint64_t flags[] = { 0, 1, 2, 3 };
+        static const uint64_t flags[] = {0, 1, 2, 3};
         int status;
         void *found;
 
@@ -230,9 +235,9 @@ Test(sim, a_library_of_an_age_lacks_what_is_newer)
                 const char *age;
                 int async, look_up, look_up_2, context_4;
         } ages[] = {
-                { "11010", 0, 0, 0, 0 },
-                { "11020", 1, 0, 0, 0 },
-                { "12000", 1, 1, 1, 0 },
+                {"11010", 0, 0, 0, 0},
+                {"11020", 1, 0, 0, 0},
+                {"12000", 1, 1, 1, 0},
         };
 
         for (size_t i = 0; i < sizeof(ages) / sizeof(*ages); i++) {

@@ -102,9 +102,9 @@ Test(sim, too_large_a_request_is_out_of_memory)
 /* M17: 512 byte steps in one page; more than 1 MiB starts a page; the pool knows only steps. */
 Test(sim, alignment_is_the_measured_one)
 {
-        static const size_t sizes[] = { 1, 100, 257, 513, 3145728, 1 };
-        static const size_t at[] = { 0, 0x200, 0x400, 0x600, 0, 0xa00 };
-        static const size_t pool_at[] = { 0, 0x200, 0x400, 0x600, 0xa00, 0x300a00 };
+        static const size_t sizes[] = {1, 100, 257, 513, 3145728, 1};
+        static const size_t at[] = {0, 0x200, 0x400, 0x600, 0, 0xa00};
+        static const size_t pool_at[] = {0, 0x200, 0x400, 0x600, 0xa00, 0x300a00};
         struct world world = begin();
         CUdeviceptr first, p, base;
         size_t bytes;

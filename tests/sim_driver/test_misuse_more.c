@@ -5,6 +5,8 @@
  */
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "test_support.h"
 
 /* M22 */
@@ -46,8 +48,8 @@ Test(sim, calls_that_a_capture_forbids_kill_it)
                       : call == 5 ? cuMemHostRegister(host, sizeof(host), 0)
                       : call == 6 ? cuMemHostUnregister(host)
                       : call == 7 ? cuMemPoolTrimTo(pool, 0)
-                                  : cuMemPoolGetAttribute(
-                                            pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value);
+                                  : cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+                                                          &value);
                 cr_expect_eq(got, 900, "call %d answers %d", call, got);
                 expect(901, cuStreamEndCapture(world.s1, &graph));
         }
@@ -260,10 +262,8 @@ Test(sim, two_devices_have_memory_of_their_own)
 Test(sim, arrays_hold_memory_until_they_are_destroyed)
 {
         struct world world = begin();
-        CUDA_ARRAY3D_DESCRIPTOR shape = { .Width = 1024,
-                                          .Height = 1024,
-                                          .Format = CU_AD_FORMAT_FLOAT,
-                                          .NumChannels = 1 };
+        CUDA_ARRAY3D_DESCRIPTOR shape = {
+                .Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
         size_t before = free_bytes();
         CUmipmappedArray mipmap;
         CUarray array;
@@ -280,4 +280,32 @@ Test(sim, arrays_hold_memory_until_they_are_destroyed)
         cr_expect_eq(before, free_bytes());
         shape.Width = 0;
         expect(1, cuArray3DCreate(&array, &shape));
+}
+
+Test(sim, external_memory_is_freed_as_if_it_were_ones_own)
+{
+        CUDA_EXTERNAL_MEMORY_HANDLE_DESC what = {.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD,
+                                                 .size = MIB};
+        CUDA_EXTERNAL_MEMORY_BUFFER_DESC where = {.offset = 4096, .size = 8192};
+        struct world world = begin();
+        CUexternalMemory memory;
+        CUdeviceptr p;
+        int file = memfd_create("external", 0);
+        char byte;
+
+        ok(ftruncate(file, MIB));
+        what.handle.fd = dup(file);
+        ok(cuImportExternalMemory(&memory, &what));
+        ok(cuExternalMemoryGetMappedBuffer(&p, memory, &where));
+        ok(cuMemsetD8(p, 7, 8192));
+        ok(cuCtxSynchronize());
+        cr_expect_eq(pread(file, &byte, 1, 4096 + 8191), 1);
+        cr_expect_eq(byte, 7);
+        ok(cuMemFree(p));
+        expect(1, cuMemFree(p));
+        ok(cuExternalMemoryGetMappedBuffer(&p, memory, &where));
+        ok(cuMemFreeAsync(p, world.s1));
+        where.offset = MIB;
+        expect(1, cuExternalMemoryGetMappedBuffer(&p, memory, &where));
+        ok(cuDestroyExternalMemory(memory));
 }

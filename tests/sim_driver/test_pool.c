@@ -30,16 +30,16 @@ static CUresult set(CUmemoryPool pool, CUmemPool_attribute attribute, uint64_t v
         return cuMemPoolSetAttribute(pool, attribute, &value);
 }
 
-#define USED CU_MEMPOOL_ATTR_USED_MEM_CURRENT
-#define USED_HIGH CU_MEMPOOL_ATTR_USED_MEM_HIGH
-#define RESERVED CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
+#define USED          CU_MEMPOOL_ATTR_USED_MEM_CURRENT
+#define USED_HIGH     CU_MEMPOOL_ATTR_USED_MEM_HIGH
+#define RESERVED      CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
 #define RESERVED_HIGH CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH
 
 /* U4, number by number. */
 Test(sim, used_counts_requests_and_reserved_counts_units)
 {
-        static const size_t sizes[] = { 1, 512, 513, 1048577, 2097152, 34603008 };
-        static const uint64_t used[] = { 1, 513, 1026, 1049603, 3146755, 37749763 };
+        static const size_t sizes[] = {1, 512, 513, 1048577, 2097152, 34603008};
+        static const uint64_t used[] = {1, 513, 1026, 1049603, 3146755, 37749763};
         struct world world = begin();
         CUmemoryPool pool = default_pool();
         CUdeviceptr p;
@@ -113,14 +113,10 @@ enum call {
 };
 
 static const uint64_t reserved_after[CALLS] = {
-        [STREAM_SYNC] = 0,
-        [OTHER_STREAM_SYNC] = 64 * MIB,
-        [LEGACY_SYNC] = 64 * MIB,
-        [EVENT_SYNC] = 0,
-        [CONTEXT_SYNC] = 0,
-        [STREAM_QUERY] = 64 * MIB,
-        [EVENT_QUERY] = 64 * MIB,
-        [COPY_TO_HOST] = 64 * MIB,
+        [STREAM_SYNC] = 0,        [OTHER_STREAM_SYNC] = 64 * MIB,
+        [LEGACY_SYNC] = 64 * MIB, [EVENT_SYNC] = 0,
+        [CONTEXT_SYNC] = 0,       [STREAM_QUERY] = 64 * MIB,
+        [EVENT_QUERY] = 64 * MIB, [COPY_TO_HOST] = 64 * MIB,
         [NEXT_ALLOC] = 64 * MIB,
 };
 
@@ -262,7 +258,7 @@ static bool is_reused(const struct world *world, CUmemoryPool pool, enum scene s
 Test(sim, reuse_on_another_stream_follows_the_matrix)
 {
         struct world world = begin();
-        CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED };
+        CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED};
         cuuint64_t all = UINT64_MAX;
 
         props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;

@@ -4,11 +4,12 @@
  * Pool, continued -- streams, contexts, several pools, full devices
  */
 
+#include <unistd.h>
 #include "test_support.h"
 
 static CUmemoryPool make_pool(CUdevice device, size_t maximum)
 {
-        CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED };
+        CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED};
         CUmemoryPool pool;
 
         props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -177,7 +178,7 @@ Test(sim, the_current_pool_can_be_set_and_falls_back)
 Test(sim, the_names_of_CUDA_13_set_the_same_pool)
 {
         CUmemoryPool mine, got;
-        CUmemLocation place = { .type = CU_MEM_LOCATION_TYPE_DEVICE };
+        CUmemLocation place = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
 
         begin();
         mine = make_pool(0, 0);
@@ -226,10 +227,10 @@ Test(sim, a_pool_with_a_maximum_stops_there)
 /* A18 */
 Test(sim, access_can_be_given_to_others_and_not_taken_from_the_home_device)
 {
-        CUmemAccessDesc access = { .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+        CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
         CUmemoryPool pool;
         CUmemAccess_flags flags;
-        CUmemLocation place = { .type = CU_MEM_LOCATION_TYPE_DEVICE };
+        CUmemLocation place = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
 
         begin();
         pool = make_pool(0, 0);
@@ -267,4 +268,46 @@ Test(sim, legacy_allocation_orders_blocking_streams)
         spin(&world, b2, 1 * MS);
         ok(cuStreamSynchronize(b2));
         ok(cuStreamQuery(b1));
+}
+
+/* A19 */
+Test(sim, an_imported_pool_maps_the_bytes_of_its_exporter)
+{
+        CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
+        struct world world = begin();
+        CUmemPoolPtrExportData pointer;
+        CUmemoryPool exported, imported;
+        CUdeviceptr p, q, skipped;
+        uint32_t value = 0;
+        int file;
+
+        expect(1, cuMemPoolExportToShareableHandle(&file, make_pool(0, 0),
+                                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+        props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        ok(cuMemPoolCreate(&exported, &props));
+        ok(cuMemPoolExportToShareableHandle(&file, exported,
+                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+        ok(cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)file,
+                                              CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+        close(file);
+        expect(1, cuMemAllocFromPoolAsync(&p, 64, imported, world.s1));
+        expect(1, cuDeviceSetMemPool(0, imported));
+        ok(cuMemAllocFromPoolAsync(&skipped, 3 * MIB + 512, exported, world.s1));
+        ok(cuMemAllocFromPoolAsync(&p, 40 * MIB, exported, world.s1));
+        ok(cuMemPoolExportPointer(&pointer, p));
+        expect(1, cuMemPoolImportPointer(&q, exported, &pointer));
+        ok(cuMemPoolImportPointer(&q, imported, &pointer));
+        cr_expect_neq(p, q);
+        ok(cuMemsetD32(p + 39 * MIB, 4711, 4));
+        ok(cuMemcpyDtoH(&value, q + 39 * MIB, 4));
+        cr_expect_eq(value, 4711);
+        ok(cuMemFreeAsync(q, world.s1));
+        expect(1, cuMemFreeAsync(q, world.s1));
+        ok(cuStreamSynchronize(world.s1));
+        ok(cuMemPoolImportPointer(&q, imported, &pointer));
+        ok(cuMemFree(q));
+        expect(1, cuMemFree(q));
+        ok(cuMemFree(p));
+        expect(1, cuMemPoolImportPointer(&q, imported, &pointer));
 }

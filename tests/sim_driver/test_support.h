@@ -15,7 +15,7 @@
 #include "control.h"
 
 #define MIB ((size_t)1 << 20)
-#define MS ((uint64_t)1000000)
+#define MS  ((uint64_t)1000000)
 
 #define expect(code, call)                                                                         \
         do {                                                                                       \
@@ -61,14 +61,14 @@ static inline struct world begin(void)
 
 static inline void spin(const struct world *world, CUstream stream, uint64_t nanoseconds)
 {
-        void *arguments[] = { &nanoseconds };
+        void *arguments[] = {&nanoseconds};
 
         ok(cuLaunchKernel(world->spin, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
 }
 
 static inline CUmemAllocationProp memory_of(CUdevice device)
 {
-        CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED };
+        CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
 
         prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
         prop.location.id = device;

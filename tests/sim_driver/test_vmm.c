@@ -24,7 +24,7 @@ static CUmemGenericAllocationHandle create(size_t bytes)
 
 static CUresult allow(CUdeviceptr va, size_t bytes, CUmemAccess_flags flags)
 {
-        CUmemAccessDesc access = { .flags = flags };
+        CUmemAccessDesc access = {.flags = flags};
 
         access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
         return cuMemSetAccess(va, bytes, &access, 1);
@@ -32,7 +32,7 @@ static CUresult allow(CUdeviceptr va, size_t bytes, CUmemAccess_flags flags)
 
 static struct piece map(size_t bytes)
 {
-        struct piece piece = { .handle = create(bytes) };
+        struct piece piece = {.handle = create(bytes)};
 
         ok(cuMemAddressReserve(&piece.va, bytes, 0, 0, 0));
         ok(cuMemMap(piece.va, bytes, 0, piece.handle, 0));
@@ -166,7 +166,7 @@ Test(sim, memory_lives_while_it_is_held_or_mapped)
 Test(sim, access_is_asked_and_answered_per_device)
 {
         struct piece piece;
-        CUmemLocation place = { .type = CU_MEM_LOCATION_TYPE_DEVICE };
+        CUmemLocation place = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
         unsigned long long flags;
         CUdeviceptr p;
 
@@ -210,7 +210,7 @@ Test(sim, unmapping_what_a_kernel_uses_kills_the_process, .signal = SIGABRT)
         struct piece piece = map(2 * MIB);
         uint64_t count = 1024;
         uint32_t value = 1;
-        void *arguments[] = { &piece.va, &count, &value };
+        void *arguments[] = {&piece.va, &count, &value};
 
         spin(&world, world.s1, 50 * MS);
         ok(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, world.s1, arguments, NULL));

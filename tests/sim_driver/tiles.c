@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Tiles -- which memory of a pool may be used again
+ * Tiles -- the memory of a pool, cut and joined
  *
- * The order in which the real driver looks, as measured (U6): memory that is
- * the stream's own or that the program has seen complete; memory that the
- * policies let it take; new memory; and only when there is none, memory whose
- * free the stream then waits for.
+ * Clean neighbours join; freed ones do not, because each waits for a free of
+ * its own. Physical memory comes in at one end of a clean tile and leaves from
+ * the last clean unit.
  */
 
 #include <stdlib.h>
@@ -23,13 +22,13 @@ static void freed_put(struct sim_freed *freed)
         free(freed);
 }
 
-static void clean(struct sim_tile *tile)
+void sim_tile_clean(struct sim_tile *tile)
 {
         freed_put(tile->freed);
         tile->freed = NULL;
 }
 
-static bool is_done(const struct sim_tile *tile)
+bool sim_tile_is_done(const struct sim_tile *tile)
 {
         return !tile->freed || sim_operation_done(tile->freed->operation);
 }
@@ -40,7 +39,7 @@ static void must(bool holds, const char *what)
                 sim_abort("a pool is broken: %s", what);
 }
 
-static void check(const struct sim_pool *pool)
+void sim_tiles_check(const struct sim_pool *pool)
 {
         uint64_t at = pool->base, reserved = 0, used = 0;
 
@@ -71,7 +70,7 @@ static struct sim_tile *tile_new(struct sim_pool *pool, uint64_t base, uint64_t 
 }
 
 /* Cuts the tile behind so many bytes; the rest is the same in everything else. */
-static void split(struct sim_tile *tile, uint64_t bytes)
+void sim_tile_split(struct sim_tile *tile, uint64_t bytes)
 {
         struct sim_tile *rest;
 
@@ -91,7 +90,7 @@ static void split(struct sim_tile *tile, uint64_t bytes)
 }
 
 /* The tile takes the next one in. */
-static void swallow(struct sim_tile *tile)
+void sim_tile_swallow(struct sim_tile *tile)
 {
         struct sim_tile *next = tile->after;
 
@@ -112,10 +111,10 @@ static bool are_alike(const struct sim_tile *tile, const struct sim_tile *next)
 static struct sim_tile *join(struct sim_tile *tile)
 {
         while (tile->after && are_alike(tile, tile->after))
-                swallow(tile);
+                sim_tile_swallow(tile);
         while (tile->before && are_alike(tile->before, tile)) {
                 tile = tile->before;
-                swallow(tile);
+                sim_tile_swallow(tile);
         }
         return tile;
 }
@@ -147,11 +146,11 @@ void sim_tiles_fini(struct sim_pool *pool)
 /* ---- physical memory ---- */
 
 /* Backs the first so many bytes of an unbacked tile, whole units, which are known to fit. */
-static void back(struct sim_tile *tile, uint64_t bytes)
+void sim_tile_back(struct sim_tile *tile, uint64_t bytes)
 {
         struct sim_pool *pool = tile->pool;
 
-        split(tile, bytes);
+        sim_tile_split(tile, bytes);
         for (uint64_t at = tile->base; at < tile->base + bytes; at += SIM_UNIT) {
                 uint64_t *physical = &pool->physical[(at - pool->base) / SIM_UNIT];
 
@@ -172,10 +171,10 @@ static struct sim_tile *unback(struct sim_tile *tile, uint64_t unit)
         struct sim_pool *pool = tile->pool;
 
         if (unit > tile->base) {
-                split(tile, unit - tile->base);
+                sim_tile_split(tile, unit - tile->base);
                 tile = tile->after;
         }
-        split(tile, SIM_UNIT);
+        sim_tile_split(tile, SIM_UNIT);
         tile->backed = false;
         sim_space_unmap(unit, SIM_UNIT);
         sim_physical_give(pool->device, pool->physical[(unit - pool->base) / SIM_UNIT], SIM_UNIT);
@@ -205,7 +204,7 @@ void sim_tiles_trim(struct sim_pool *pool, uint64_t keep)
                         break;
                 }
         }
-        check(pool);
+        sim_tiles_check(pool);
 }
 
 bool sim_tiles_are_backed(const struct sim_pool *pool, uint64_t address, uint64_t bytes)
@@ -220,150 +219,7 @@ bool sim_tiles_are_backed(const struct sim_pool *pool, uint64_t address, uint64_
         return true;
 }
 
-/* ---- which tile ---- */
-
-static bool is_fit(const struct sim_tile *tile, struct sim_stream *stream)
-{
-        const struct sim_pool *pool = tile->pool;
-        const struct sim_freed *freed = tile->freed;
-
-        if (tile->live || !tile->backed)
-                return false;
-        if (!freed || freed->stream == stream->id)
-                return true;
-        if (is_done(tile)) /* no edge is left to follow: "F--/done" is new memory (U6) */
-                return pool->opportunistic;
-        return pool->follow && sim_operation_before(freed->operation, stream);
-}
-
-static struct sim_tile *find_best(struct sim_pool *pool, struct sim_stream *stream, uint64_t bytes)
-{
-        struct sim_tile *best = NULL;
-
-        for (struct sim_tile *tile = pool->tiles; tile; tile = tile->after) {
-                if (tile->bytes >= bytes && is_fit(tile, stream) &&
-                    (!best || tile->bytes < best->bytes))
-                        best = tile;
-        }
-        return best;
-}
-
-/* Adjoining tiles that each fit, joined because none fits alone. */
-static struct sim_tile *find_run(struct sim_pool *pool, struct sim_stream *stream, uint64_t bytes)
-{
-        for (struct sim_tile *first = pool->tiles; first; first = first->after) {
-                struct sim_tile *last = first;
-                uint64_t sum = 0;
-
-                for (; last && sum < bytes && is_fit(last, stream); last = last->after)
-                        sum += last->bytes;
-                if (sum < bytes)
-                        continue;
-                clean(first);
-                while (first->bytes < bytes) {
-                        split(first->after, bytes - first->bytes < first->after->bytes
-                                                    ? bytes - first->bytes
-                                                    : first->after->bytes);
-                        swallow(first);
-                }
-                return first;
-        }
-        return NULL;
-}
-
-/* The lowest place for new memory: an unbacked tile and the fitting one in front of it. */
-static struct sim_tile *find_place(struct sim_pool *pool, struct sim_stream *stream, uint64_t bytes,
-                                   uint64_t *growth)
-{
-        for (struct sim_tile *tile = pool->tiles; tile; tile = tile->after) {
-                struct sim_tile *front = tile->before;
-                uint64_t have;
-
-                if (tile->backed)
-                        continue;
-                have = front && is_fit(front, stream) ? front->bytes : 0;
-                *growth = sim_round(bytes - have, SIM_UNIT);
-                if (tile->bytes >= *growth)
-                        return tile;
-        }
-        return NULL;
-}
-
-static struct sim_tile *grow(struct sim_pool *pool, struct sim_stream *stream, uint64_t bytes)
-{
-        for (int attempt = 0; attempt < 2; attempt++) {
-                uint64_t growth;
-                struct sim_tile *tile = find_place(pool, stream, bytes, &growth);
-
-                if (!tile || (pool->maximum && pool->reserved + growth > pool->maximum))
-                        return NULL;
-                if (sim_physical_fits(pool->device, growth)) {
-                        struct sim_tile *front = tile->before;
-
-                        back(tile, growth);
-                        if (growth >= bytes && !(front && is_fit(front, stream)))
-                                return tile;
-                        clean(front); /* all of it is used, and what is left over is new */
-                        swallow(front);
-                        return front;
-                }
-                sim_physical_reclaim(pool->device);
-        }
-        return NULL;
-}
-
-/* The stream waits for the frees of the first run that is large enough. */
-static struct sim_tile *depend(struct sim_pool *pool, struct sim_stream *stream, uint64_t bytes)
-{
-        for (struct sim_tile *first = pool->tiles; first; first = first->after) {
-                struct sim_tile *last = first;
-                uint64_t sum = 0;
-
-                for (; last && sum < bytes && last->backed && !last->live; last = last->after)
-                        sum += last->bytes;
-                if (sum < bytes)
-                        continue;
-                for (struct sim_tile *tile = first; tile != last; tile = tile->after) {
-                        if (tile->freed && !is_done(tile))
-                                sim_stream_follow(stream, tile->freed->operation);
-                        clean(tile);
-                }
-                while (first->bytes < bytes)
-                        swallow(first);
-                return first;
-        }
-        return NULL;
-}
-
-CUresult sim_tiles_take(struct sim_pool *pool, struct sim_stream *stream, size_t bytes,
-                        struct sim_tile **tile)
-{
-        uint64_t rounded = sim_round(bytes, SIM_STEP);
-        struct sim_tile *found;
-
-        if (bytes > pool->span)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        found = find_best(pool, stream, rounded);
-        if (!found)
-                found = find_run(pool, stream, rounded);
-        if (!found)
-                found = grow(pool, stream, rounded);
-        if (!found && pool->internal)
-                found = depend(pool, stream, rounded);
-        if (!found)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        split(found, rounded);
-        clean(found);
-        found->live = true;
-        found->requested = bytes;
-        pool->live++;
-        pool->used += bytes;
-        if (pool->used > pool->used_high)
-                pool->used_high = pool->used;
-        check(pool);
-        *tile = found;
-        return CUDA_SUCCESS;
-}
+/* ---- the end of a tile's use ---- */
 
 void sim_tiles_give(struct sim_tile *tile, struct sim_stream *stream)
 {
@@ -383,7 +239,7 @@ void sim_tiles_give(struct sim_tile *tile, struct sim_stream *stream)
         } else {
                 join(tile);
         }
-        check(pool);
+        sim_tiles_check(pool);
 }
 
 static void observe(struct sim_pool *pool, uint64_t context, uint64_t stream)
@@ -391,14 +247,14 @@ static void observe(struct sim_pool *pool, uint64_t context, uint64_t stream)
         for (struct sim_tile *tile = pool->tiles; tile; tile = tile->after) {
                 const struct sim_freed *freed = tile->freed;
 
-                if (!freed || !is_done(tile))
+                if (!freed || !sim_tile_is_done(tile))
                         continue;
                 if ((context && freed->context != context) || (stream && freed->stream != stream))
                         continue;
-                clean(tile);
+                sim_tile_clean(tile);
                 tile = join(tile);
         }
-        check(pool);
+        sim_tiles_check(pool);
 }
 
 void sim_tiles_observe(struct sim_pool *pool, uint64_t context, uint64_t stream)

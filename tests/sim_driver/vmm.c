@@ -11,7 +11,6 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 #include "memory.h"
 
 struct physical {
@@ -122,6 +121,23 @@ int sim_vmm_handle_types(const struct sim_block *block)
         return (int)mapping_of(block)->physical->prop.requestedHandleTypes;
 }
 
+bool sim_vmm_is_shareable(CUmemGenericAllocationHandle handle)
+{
+        const struct physical *physical = find_physical(handle);
+
+        return physical &&
+               physical->prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+}
+
+bool sim_vmm_hold(CUmemGenericAllocationHandle handle)
+{
+        struct physical *physical = find_physical(handle);
+
+        if (physical)
+                physical->held++;
+        return physical;
+}
+
 /* ---- physical memory ---- */
 
 static CUresult check_prop(const CUmemAllocationProp *prop)
@@ -211,57 +227,6 @@ CUresult CUDAAPI cuMemGetAllocationGranularity(size_t *granularity, const CUmemA
                              option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
                 return CUDA_ERROR_INVALID_VALUE;
         *granularity = SIM_PAGE;
-        return CUDA_SUCCESS;
-}
-
-/*
- * A descriptor that stands for the memory within this process. Another process
- * would have to share the device's file; no test needs that.
- */
-CUresult CUDAAPI cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
-                                              CUmemAllocationHandleType type,
-                                              unsigned long long flags)
-{
-        SIM_ENTER(cuMemExportToShareableHandle);
-        struct physical *physical = find_physical(handle);
-        int file;
-
-        if (!shareable || !physical || flags)
-                return CUDA_ERROR_INVALID_VALUE;
-        if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-                return CUDA_ERROR_NOT_SUPPORTED;
-        if (!(physical->prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
-                return CUDA_ERROR_INVALID_VALUE;
-        file = memfd_create("sim-handle", MFD_CLOEXEC);
-        if (file < 0)
-                return CUDA_ERROR_OPERATING_SYSTEM;
-        if (write(file, &physical->handle, sizeof(physical->handle)) !=
-            (ssize_t)sizeof(physical->handle)) {
-                close(file);
-                return CUDA_ERROR_OPERATING_SYSTEM;
-        }
-        *(int *)shareable = file;
-        return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
-                                                void *shareable, CUmemAllocationHandleType type)
-{
-        SIM_ENTER(cuMemImportFromShareableHandle);
-        struct physical *physical;
-        uint64_t named;
-
-        if (!handle)
-                return CUDA_ERROR_INVALID_VALUE;
-        if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-                return CUDA_ERROR_NOT_SUPPORTED;
-        if (pread((int)(intptr_t)shareable, &named, sizeof(named), 0) != (ssize_t)sizeof(named))
-                return CUDA_ERROR_INVALID_VALUE;
-        physical = find_physical(named);
-        if (!physical)
-                return CUDA_ERROR_INVALID_VALUE;
-        physical->held++;
-        *handle = physical->handle;
         return CUDA_SUCCESS;
 }
 
