@@ -16,18 +16,14 @@ import subprocess
 import sys
 
 
-def lines(text, simulated=False):
+def lines(text):
     """Case name -> what was said, without blank lines and comments."""
     result = {}
     for line in text.splitlines():
         line = line.strip()
-        if not line or line.startswith('#'):
-            continue
-        name, _, said = line.partition(' ')
-        if not name.startswith('sim:'):
-            result.setdefault(name, said)
-        elif simulated:
-            result[name[4:]] = said
+        if line and not line.startswith('#'):
+            name, _, said = line.partition(' ')
+            result[name] = said
     return result
 
 
@@ -88,7 +84,7 @@ def main():
     bare = lines(bare)
     if options.expected:
         with open(options.expected) as file:
-            wanted = lines(file.read(), simulated=bool(options.driver))
+            wanted = lines(file.read())
         if options.only:
             wanted = {k: v for k, v in wanted.items()
                       if any(k == o or k.startswith(o + '.') for o in options.only)}
