@@ -130,7 +130,10 @@ class Floors(Tree):
         self.compile(shim, use.format("cuMemFree_v2"))
         self.expect_one(check_floors.check_symbols(build), "calls cuMemFree_v2 by name")
 
+        self.compile("shim/libshim_objs.a.p/driver_lookup.c.o", use.format("cuMemFree_v2"))
         self.compile(shim, use.format("custom"))
+        self.assertEqual(list(check_floors.check_symbols(build)), [])
+
         self.compile(model, use.format("pthread_mutex_lock"))
         self.expect_one(check_floors.check_symbols(build), "may not use pthread_mutex_lock")
 
@@ -201,7 +204,7 @@ class Tidy(Tree):
         self.write("shim/a.c", "int f(int x)\n{\n        return x;\n}\n")
         self.assertEqual(check_tidy.sources(self.root, self.root), [path])
         self.assertEqual(list(check_tidy.checks([path], self.root)), [])
-        self.write("shim/a.c", "int f(int x)\n{\n        int y;\n        return x + y;\n}\n")
+        self.write("shim/a.c", "int f(int x)\n{\n        int y = 0;\n        return x / y;\n}\n")
         self.assertEqual(len(list(check_tidy.checks([path], self.root))), 1)
 
 
