@@ -78,6 +78,34 @@ static void one_after_another(void)
         conf_say("wrong=%d", wrong);
 }
 
+/* Many blocks freed while kernels use them, and the context goes before anybody looked. */
+static void destroyed_while_busy(void)
+{
+        int failures = 0;
+
+        for (int i = 0; i < 3; i++) {
+                CUcontext context = new_context();
+                struct cu_kernels kernels;
+                CUstream stream;
+                CUdeviceptr p;
+
+                cu_load_kernels(&kernels);
+                CU_OK(cu.StreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+                for (int j = 0; j < 200; j++) {
+                        CU_OK(cu.MemAlloc(&p, 50000));
+                        CU_OK(cu_fill(&kernels, stream, p, 50000 / 4, 1));
+                        CU_OK(cu_spin(&kernels, stream, 20000));
+                        failures += cu.MemFree(p) != CUDA_SUCCESS;
+                }
+                failures += cu.CtxDestroy(context) != CUDA_SUCCESS;
+                CU_OK(cu.CtxSetCurrent(conf.context));
+                CU_OK(cu.MemAlloc(&p, 50000));
+                failures += cu_fill(&conf.kernels, conf.n1, p, 50000 / 4, 1) != CUDA_SUCCESS;
+                failures += cu.MemFree(p) != CUDA_SUCCESS;
+        }
+        conf_say("failures=%d", failures);
+}
+
 static void events_and_streams_of_two_contexts(void)
 {
         CUcontext second = new_context();
@@ -248,6 +276,7 @@ const struct conf_case conf_context[] = {
         {"context.freed_from_another_context", freed_from_another_context, 0, NULL},
         {"context.destroyed_with_live_blocks", destroyed_with_live_blocks, 0, NULL},
         {"context.one_after_another", one_after_another, 0, NULL},
+        {"context.destroyed_while_busy", destroyed_while_busy, 0, NULL},
         {"context.events_and_streams_of_two_contexts", events_and_streams_of_two_contexts, 0, NULL},
         {"context.async_memory_and_the_current_context", async_memory_and_the_current_context, 0,
          NULL},

@@ -2,7 +2,7 @@
 /*
  * Belts -- reuse that is right only if somebody adds a dependency
  *
- *   belts birth|edge|legacy|own
+ *   belts birth|edge|legacy|own|internal
  *
  * birth   a block served by stream order is given back by cuMemFree, while older
  *         work of its stream still uses the bytes (A6). The bare driver hands it
@@ -11,6 +11,8 @@
  * legacy  a free and an allocation on the legacy stream, used on two blocking
  *         streams (H6)
  * own     the same on one stream, which needs nothing
+ * internal  (last, for a device without room for two blocks) nothing orders the two
+ *         streams, and only the pending block is left: the allocator adds the dependency
  *
  * Prints how often the address came back, and the words that changed too early.
  */
@@ -104,12 +106,26 @@ static bool own(void)
         return p == q;
 }
 
+static bool internal(void)
+{
+        CUdeviceptr p = watched(n1, n1), q;
+
+        release(p, n1);
+        q = taken(n2, n2);
+        release(q, n2);
+        CU_OK(cu.StreamSynchronize(n2));
+        return p == q;
+}
+
 int main(int argc, char **argv)
 {
         static const struct {
                 const char *name;
                 bool (*round)(void);
-        } belts[] = {{"birth", birth}, {"edge", edge}, {"legacy", legacy}, {"own", own}};
+        } belts[] = {
+                {"birth", birth}, {"edge", edge},         {"legacy", legacy},
+                {"own", own},     {"internal", internal},
+        };
         uint32_t *mismatches;
 
         cu_start(0);

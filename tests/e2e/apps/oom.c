@@ -141,6 +141,27 @@ static void other_consumers(void)
         printf(" module=0");
 }
 
+/* Somebody captures, in the mode that forbids nearly everything; mapping memory stays legal. */
+static void consumer_in_a_capture(void)
+{
+        CUmemAllocationProp properties = {
+                .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
+        };
+        CUmemGenericAllocationHandle handle = 0;
+        CUgraph graph = NULL;
+        size_t bytes;
+
+        fill_and_free(false);
+        CU_OK(cu.CtxSynchronize());
+        bytes = part(80) >> 21 << 21;
+        say("begin", cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        say("create", cu.MemCreate(&handle, bytes, &properties, 0));
+        say("end", cu.StreamEndCapture(stream, &graph));
+        say("release", cu.MemRelease(handle));
+        say("destroy", cu.GraphDestroy(graph));
+}
+
 static void more_than_there_is(void)
 {
         CUdeviceptr p = 0, q = 0;
@@ -166,6 +187,7 @@ int main(int argc, char **argv)
                 {"async_after_plain", async_after_plain},
                 {"freed_while_in_use", freed_while_in_use},
                 {"other_consumers", other_consumers},
+                {"consumer_in_a_capture", consumer_in_a_capture},
                 {"more_than_there_is", more_than_there_is},
         };
 
