@@ -96,29 +96,60 @@ static void learn_belt(struct spm_model *model, const struct spm_block *block)
 {
         struct spm_stream_state *stream;
 
-        if (block->dep_count < 2)
+        if (!block->belted)
                 return;
         stream = spm_subject_stream(model, block->deps[0].stream);
         if (stream)
                 spm_clock_raise(model, &stream->clock, block->deps[1]);
 }
 
-/* In the order of @stream; what it was born with counts unless the stream runs after it (A6). */
+static void add_dep(struct spm_block *block, struct spm_point point)
+{
+        unsigned int i;
+
+        for (i = 0; i < block->dep_count; i++)
+                if (block->deps[i].stream == point.stream) {
+                        if (block->deps[i].position < point.position)
+                                block->deps[i].position = point.position;
+                        return;
+                }
+        assert(block->dep_count < SPM_BLOCK_DEPS);
+        block->deps[block->dep_count++] = point;
+}
+
+/*
+ * A free on a blocking stream is ordered behind the legacy stream's earlier work. One that the
+ * driver does not see submits nothing, so neither an event of that stream nor the host, when it
+ * waits for the stream, need be behind that work: it has to be observed by itself.
+ */
+static void wait_for_legacy(struct spm_block *block, const struct spm_stream_state *stream)
+{
+        struct spm_stream_state *other = stream->context->legacy_stream;
+
+        if (!other)
+                other = stream->context->line;
+        add_dep(block, (struct spm_point){other->object.id, ++other->submitted});
+}
+
+/* In the order of @stream; what it was born with counts unless the stream has waited for it (A6).
+ */
 static void wait_for_stream(const struct spm_model *model, struct spm_block *block,
                             struct spm_stream_state *stream)
 {
-        struct spm_point born[SPM_BLOCK_DEPS - 1];
+        struct spm_point born[SPM_BLOCK_BORN];
         unsigned int count = block->dep_count;
         unsigned int i;
 
         for (i = 0; i < count; i++)
                 born[i] = block->deps[i];
-        block->deps[0] = (struct spm_point){stream->object.id, ++stream->submitted};
-        block->dep_count = 1;
+        block->dep_count = 0;
+        add_dep(block, (struct spm_point){stream->object.id, ++stream->submitted});
         for (i = 0; i < count; i++)
-                if (!spm_stream_covers(stream, born[i]) &&
+                if (!spm_stream_has_waited(stream, born[i]) &&
                     !spm_point_is_done(model, born[i], false))
-                        block->deps[block->dep_count++] = born[i];
+                        add_dep(block, born[i]);
+        if (spm_stream_waits_for_legacy(stream) && !model->config.legacy_is_seen)
+                wait_for_legacy(block, stream);
         stream->open_blocks++;
         stream->open_bytes += block->size;
 }

@@ -83,25 +83,47 @@ bool spm_fit_bare(struct spm_model *model, const struct spm_want *want, struct s
         return fit->block != NULL;
 }
 
+/* Of a block of another stream, everything but the first point: is the asking stream behind it
+ * anyhow, or will it be by waiting for @stamp? */
+static bool covers_rest(const struct spm_model *model, const struct spm_want *want,
+                        const struct spm_block *block, const struct spm_stamp_state *stamp)
+{
+        unsigned int i;
+
+        for (i = 1; i < block->dep_count; i++)
+                if (!spm_clock_covers(&stamp->clock, block->deps[i]) &&
+                    !spm_limbo_covers(model, want->stream, block, i))
+                        return false;
+        return true;
+}
+
+/* The oldest stamp of the lane's stream by which the block can be had. */
+static struct spm_stamp_state *find_belt(const struct spm_model *model, const struct spm_want *want,
+                                         const struct spm_lane *lane, const struct spm_block *block)
+{
+        struct spm_stamp_state *stamp = spm_stamp_find(lane->stream, block->deps[0].position);
+
+        return stamp && covers_rest(model, want, block, stamp) ? stamp : NULL;
+}
+
 /* Another stream's block, by a stamp between the block's point and @reach. */
-static bool belted(const struct spm_lane *lane, const struct spm_want *want, uint64_t reach,
-                   struct spm_fit *fit)
+static bool belted(const struct spm_model *model, const struct spm_lane *lane,
+                   const struct spm_want *want, uint64_t reach, struct spm_fit *fit)
 {
         struct spm_node *node = spm_tree_at_least(&lane->open, want->size, 0);
         unsigned int tried;
 
         for (tried = 0; node && tried < CANDIDATES_MAX; tried++) {
                 struct spm_block *block = by_size(node);
-                uint64_t position = block->deps[0].position;
+                uint64_t start;
 
                 if (fit->block && fit->block->size <= block->size)
                         return false;
-                if (position <= reach && holds(block, want, &fit->start)) {
-                        struct spm_stamp_state *stamp = spm_stamp_find(lane->stream, position);
+                if (block->deps[0].position <= reach && holds(block, want, &start)) {
+                        struct spm_stamp_state *stamp = find_belt(model, want, lane, block);
 
                         if (stamp && stamp->position <= reach) {
-                                fit->block = block;
-                                fit->belt = stamp;
+                                *fit = (struct spm_fit){block, start, stamp, NULL};
                                 return true;
                         }
                 }
@@ -118,7 +140,8 @@ static bool may_donate(const struct spm_lane *lane, const struct spm_want *want)
                spm_stream_may_be_named(want->stream);
 }
 
-bool spm_fit_followed(const struct spm_want *want, struct spm_fit *fit)
+bool spm_fit_followed(const struct spm_model *model, const struct spm_want *want,
+                      struct spm_fit *fit)
 {
         struct spm_object *object;
 
@@ -127,19 +150,19 @@ bool spm_fit_followed(const struct spm_want *want, struct spm_fit *fit)
                 return false;
         for (object = want->pool->lanes.head; object; object = spm_object_next(object)) {
                 struct spm_lane *lane = (struct spm_lane *)object;
-                struct spm_fit other = *fit;
                 uint64_t reach;
 
                 if (!may_donate(lane, want))
                         continue;
                 reach = spm_stream_reaches(want->stream, object->id);
-                if (reach && belted(lane, want, reach, &other))
-                        *fit = other;
+                if (reach)
+                        belted(model, lane, want, reach, fit);
         }
         return fit->block != NULL;
 }
 
-bool spm_fit_internal(const struct spm_want *want, struct spm_fit *fit)
+bool spm_fit_internal(const struct spm_model *model, const struct spm_want *want,
+                      struct spm_fit *fit)
 {
         struct spm_object *object;
 
@@ -157,7 +180,7 @@ bool spm_fit_internal(const struct spm_want *want, struct spm_fit *fit)
                 block = best_of(&lane->open, want, &start);
                 if (!block || (fit->block && fit->block->size <= block->size))
                         continue;
-                stamp = spm_stamp_find(lane->stream, block->deps[0].position);
+                stamp = find_belt(model, want, lane, block);
                 /* A stream of another thread cannot be stamped from here (F5). */
                 if (!stamp && (lane->stream->kind == SPM_STREAM_PER_THREAD ||
                                !spm_stream_may_be_named(lane->stream)))
@@ -281,18 +304,36 @@ static bool is_complete(const struct spm_model *model, const struct spm_block *b
         return true;
 }
 
-/* A6: what the memory waits for outlives a free that names no stream. The donor's point is among
- * it, because the belt may be submitted later than an observation of the stream begins. */
-static void set_birth(struct spm_block *block, const struct spm_want *want, bool complete,
-                      const struct spm_fit *fit, struct spm_point freed)
+/*
+ * A6: what the memory waits for outlives a free that names no stream. The belt may be submitted
+ * later than an observation of the stream begins, so the donor's point is among it; so is whatever
+ * the stream is behind without having waited for it.
+ *
+ * The first point is that of the allocation itself, which has no position yet.
+ *
+ * Return: false if that is too much to remember.
+ */
+static bool find_birth(const struct spm_model *model, const struct spm_want *want,
+                       const struct spm_fit *fit, struct spm_point born[SPM_BLOCK_BORN],
+                       unsigned int *count)
 {
-        block->dep_count = 0;
-        if (complete)
-                return;
-        block->deps[block->dep_count++] =
-                (struct spm_point){want->stream->object.id, want->stream->submitted};
-        if (fit->belt)
-                block->deps[block->dep_count++] = freed;
+        const struct spm_block *block = fit->block;
+        unsigned int i;
+
+        *count = 0;
+        if (is_complete(model, block))
+                return true;
+        born[(*count)++].stream = want->stream->object.id;
+        for (i = 0; i < block->dep_count; i++) {
+                if (spm_point_is_done(model, block->deps[i], false))
+                        continue;
+                if ((i || !fit->belt) && spm_stream_has_waited(want->stream, block->deps[i]))
+                        continue;
+                if (*count == SPM_BLOCK_BORN)
+                        return false;
+                born[(*count)++] = block->deps[i];
+        }
+        return true;
 }
 
 static void ask_wait(struct spm_actions *actions, const struct spm_want *want,
@@ -328,26 +369,43 @@ static bool ask_order(struct spm_model *model, const struct spm_want *want,
         return stamp != NULL;
 }
 
+static void give_life(struct spm_model *model, const struct spm_want *want, struct spm_block *block)
+{
+        block->requested = want->requested;
+        block->stream = want->stream ? want->stream->object.id : 0;
+        block->position = want->stream ? ++want->stream->submitted : 0;
+        if (block->dep_count)
+                block->deps[0].position = block->position;
+        block->user = 0;
+        block->hit = false;
+        block->generation = ++model->generation;
+        spm_block_enliven(model, block);
+        spm_pool_count_live(block, true);
+}
+
 enum spm_status spm_fit_serve(struct spm_model *model, const struct spm_want *want,
                               const struct spm_fit *fit, struct spm_block **served,
                               struct spm_actions *actions)
 {
         struct spm_block *block = fit->block;
-        struct spm_point freed = block->deps[0];
-        bool complete = is_complete(model, block);
+        struct spm_point born[SPM_BLOCK_BORN];
         struct spm_block *front;
         struct spm_block *back;
+        unsigned int count;
+        unsigned int i;
 
         if (!spm_block_reserve(model, 2))
                 return SPM_E_HOST_MEMORY;
         if (want->stream && !spm_limbo_lane(model, want->pool, want->stream))
                 return SPM_E_HOST_MEMORY;
-        if (!complete) {
-                unsigned int count = actions->count;
+        if (!find_birth(model, want, fit, born, &count))
+                return SPM_E_UNKNOWN;
+        if (count) {
+                unsigned int before = actions->count;
 
                 assert(want->stream);
                 if (!ask_order(model, want, fit, actions)) {
-                        actions->count = count;
+                        actions->count = before;
                         return SPM_E_UNKNOWN;
                 }
         }
@@ -360,16 +418,11 @@ enum spm_status spm_fit_serve(struct spm_model *model, const struct spm_want *wa
         put_back(model, front);
         put_back(model, back);
 
-        if (want->stream)
-                block->position = ++want->stream->submitted;
-        set_birth(block, want, complete, fit, freed);
-        block->requested = want->requested;
-        block->stream = want->stream ? want->stream->object.id : 0;
-        block->user = 0;
-        block->hit = false;
-        block->generation = ++model->generation;
-        spm_block_enliven(model, block);
-        spm_pool_count_live(block, true);
+        block->belted = count && fit->belt;
+        block->dep_count = count;
+        for (i = 0; i < count; i++)
+                block->deps[i] = born[i];
+        give_life(model, want, block);
         *served = block;
         return SPM_OK;
 }

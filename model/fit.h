@@ -45,10 +45,12 @@ struct spm_fit {
 /* Each returns false if there is none. */
 bool spm_fit_bare(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit);
 bool spm_fit_ready(const struct spm_want *want, struct spm_fit *fit);
-bool spm_fit_followed(const struct spm_want *want, struct spm_fit *fit);
+bool spm_fit_followed(const struct spm_model *model, const struct spm_want *want,
+                      struct spm_fit *fit);
 
 /** spm_fit_internal() - @fit has a belt, or a donor that a stamp should be asked for. */
-bool spm_fit_internal(const struct spm_want *want, struct spm_fit *fit);
+bool spm_fit_internal(const struct spm_model *model, const struct spm_want *want,
+                      struct spm_fit *fit);
 
 /** spm_fit_stitched() - a block of the stream's own together with free neighbours, joined on the
  * way; a few of the largest are tried. */

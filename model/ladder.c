@@ -49,10 +49,10 @@ static enum spm_status try_serve(struct spm_model *model, const struct spm_want 
 {
         struct spm_fit fit;
 
-        if (spm_fit_bare(model, want, &fit) || spm_fit_followed(want, &fit) ||
+        if (spm_fit_bare(model, want, &fit) || spm_fit_followed(model, want, &fit) ||
             spm_fit_stitched(model, want, &fit))
                 return serve(model, want, &fit, block, actions);
-        if (request->stage >= INTERNAL && spm_fit_internal(want, &fit) && fit.belt)
+        if (request->stage >= INTERNAL && spm_fit_internal(model, want, &fit) && fit.belt)
                 return serve(model, want, &fit, block, actions);
         return SPM_E_UNKNOWN;
 }
@@ -150,7 +150,7 @@ static bool ask_internal(struct spm_model *model, const struct spm_want *want,
 {
         struct spm_fit fit;
 
-        return spm_fit_internal(want, &fit) && fit.donor &&
+        return spm_fit_internal(model, want, &fit) && fit.donor &&
                spm_stamp_ask(model, fit.donor->stream, true, actions);
 }
 

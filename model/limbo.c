@@ -85,6 +85,26 @@ static void drop_done(const struct spm_model *model, struct spm_block *block)
         block->dep_count = kept;
 }
 
+/*
+ * Does what is submitted next to @stream run after the block's point @i? A point of the legacy
+ * stream, or of the line, that is not the lane's own stands for work on the legacy stream, after
+ * which the blocking streams of its context run anyhow.
+ */
+bool spm_limbo_covers(const struct spm_model *model, const struct spm_stream_state *stream,
+                      const struct spm_block *block, unsigned int i)
+{
+        const struct spm_context_state *context = stream->context;
+        spm_stream id = block->deps[i].stream;
+
+        if (spm_point_is_done(model, block->deps[i], false) ||
+            spm_stream_covers(stream, block->deps[i]))
+                return true;
+        if (stream->kind == SPM_STREAM_NON_BLOCKING || !i)
+                return false;
+        return id == context->line->object.id ||
+               (context->legacy_stream && id == context->legacy_stream->object.id);
+}
+
 /* May the stream of its lane have the block in stream order? */
 static bool is_open(const struct spm_model *model, const struct spm_block *block,
                     const struct spm_lane *lane)
@@ -95,8 +115,7 @@ static bool is_open(const struct spm_model *model, const struct spm_block *block
             block->exported || block->barred)
                 return false;
         for (i = 1; i < block->dep_count; i++)
-                if (!spm_stream_covers(lane->stream, block->deps[i]) &&
-                    !spm_point_is_done(model, block->deps[i], false))
+                if (!spm_limbo_covers(model, lane->stream, block, i))
                         return false;
         return true;
 }
@@ -191,7 +210,7 @@ static unsigned int join_deps(const struct spm_block *a, const struct spm_block 
                         if (deps[i].stream == b->deps[j].stream)
                                 break;
                 if (i == SPM_BLOCK_DEPS)
-                        return SPM_BLOCK_DEPS + 1;
+                        return i + 1;
                 if (i == count)
                         deps[count++] = b->deps[j];
                 else if (deps[i].position < b->deps[j].position)

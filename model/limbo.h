@@ -46,6 +46,10 @@ struct spm_lane *spm_limbo_lane(struct spm_model *model, struct spm_pool_state *
 /** spm_limbo_find() - NULL if there is none. */
 struct spm_lane *spm_limbo_find(const struct spm_pool_state *pool, spm_stream stream);
 
+/** spm_limbo_covers() - does what is submitted next to @stream run after dependency @i? */
+bool spm_limbo_covers(const struct spm_model *model, const struct spm_stream_state *stream,
+                      const struct spm_block *block, unsigned int i);
+
 /** spm_limbo_put() - a LOOSE block whose dependencies are set becomes PENDING, or READY if all of
  * them are complete. Adjacent blocks of the same lane are joined, and their dependencies (I5). */
 void spm_limbo_put(struct spm_model *model, struct spm_block *block);

@@ -343,6 +343,7 @@ void spm_pool_make_ready(struct spm_model *model, struct spm_block *block)
         if (block->exported) {
                 block->state = SPM_BLOCK_SEALED;
                 pool->sealed_bytes += block->size;
+                block->segment->sealed += block->size;
                 return;
         }
         if (block->previous && block->previous->state == SPM_BLOCK_READY) {

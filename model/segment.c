@@ -110,13 +110,12 @@ enum spm_status spm_segment_new(struct spm_model *model, struct spm_pool_state *
 void spm_segment_free(struct spm_model *model, struct spm_segment_state *segment)
 {
         assert(!segment->busy);
+        segment->pool->sealed_bytes -= segment->sealed;
         while (segment->first) {
                 struct spm_block *block = segment->first;
 
                 if (block->state == SPM_BLOCK_READY)
                         spm_pool_take_ready(block);
-                else if (block->state == SPM_BLOCK_SEALED)
-                        segment->pool->sealed_bytes -= block->size;
                 segment->first = block->next;
                 give_spare(model, block);
         }

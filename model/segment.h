@@ -25,8 +25,9 @@
 #include "table.h"
 #include "tree.h"
 
-/* Where it was freed, where it was allocated, and who had it before that. */
-#define SPM_BLOCK_DEPS 3
+/* A live block is born of a few points; a free adds its own, and perhaps the legacy stream's. */
+#define SPM_BLOCK_BORN 6
+#define SPM_BLOCK_DEPS (SPM_BLOCK_BORN + 2)
 
 enum spm_block_state {
         SPM_BLOCK_LOOSE,
@@ -62,6 +63,7 @@ struct spm_block {
 
         /* LIVE */
         bool hit;      /* served without growth */
+        bool belted;   /* its second point is ordered by a wait submitted for it */
         bool exported; /* kept when it becomes PENDING */
         size_t requested;
         spm_stream stream;
@@ -78,7 +80,8 @@ struct spm_segment_state {
         size_t size;
         void *cookie;
         struct spm_block *first;
-        size_t busy; /* LIVE and PENDING blocks; a segment without any can be given back */
+        size_t sealed; /* bytes */
+        size_t busy;   /* LIVE and PENDING blocks; a segment without any can be given back */
         struct spm_segment_state *previous; /* in the list of the pool */
         struct spm_segment_state *next;
 };

@@ -185,27 +185,28 @@ enum spm_status spm_stamp_passed(struct spm_model *model, spm_stamp id)
         return SPM_OK;
 }
 
-struct spm_stamp_state *spm_stamp_find(const struct spm_stream_state *stream, uint64_t position)
+static struct spm_stamp_state *find_in(const struct spm_stamp_list *list, spm_stream stream,
+                                       uint64_t position)
 {
         struct spm_stamp_state *stamp;
 
-        for (stamp = stream->stamps.first; stamp; stamp = stamp->next)
-                if (stamp->status == SPM_STAMP_RECORDED && stamp->position >= position)
+        for (stamp = list->first; stamp; stamp = stamp->next)
+                if (stamp->status == SPM_STAMP_RECORDED &&
+                    spm_clock_get(&stamp->clock, stream) >= position)
                         return stamp;
         return NULL;
+}
+
+struct spm_stamp_state *spm_stamp_find(const struct spm_stream_state *stream, uint64_t position)
+{
+        return find_in(&stream->stamps, stream->object.id, position);
 }
 
 struct spm_stamp_state *spm_stamp_find_any(const struct spm_stream_state *stream, uint64_t position)
 {
         struct spm_stamp_state *stamp = spm_stamp_find(stream, position);
 
-        if (stamp)
-                return stamp;
-        for (stamp = stream->context->stamps.first; stamp; stamp = stamp->next)
-                if (stamp->status == SPM_STAMP_RECORDED &&
-                    spm_clock_get(&stamp->clock, stream->object.id) >= position)
-                        return stamp;
-        return NULL;
+        return stamp ? stamp : find_in(&stream->context->stamps, stream->object.id, position);
 }
 
 bool spm_stamp_is_due(const struct spm_stream_state *stream)

@@ -170,6 +170,11 @@ uint64_t spm_stream_reaches(const struct spm_stream_state *stream, spm_stream ot
         return reached;
 }
 
+bool spm_stream_has_waited(const struct spm_stream_state *stream, struct spm_point point)
+{
+        return stream->object.id == point.stream || spm_clock_covers(&stream->clock, point);
+}
+
 bool spm_stream_covers(const struct spm_stream_state *stream, struct spm_point point)
 {
         return spm_stream_reaches(stream, point.stream) >= point.position;

@@ -125,6 +125,10 @@ bool spm_point_is_done(const struct spm_model *model, struct spm_point point, bo
 /** spm_stream_covers() - does what is submitted next to @stream run after @point? */
 bool spm_stream_covers(const struct spm_stream_state *stream, struct spm_point point);
 
+/** spm_stream_has_waited() - is @point among what the host waits for when it waits for @stream?
+ * What its context waits for binds only what is submitted next, so it is not. */
+bool spm_stream_has_waited(const struct spm_stream_state *stream, struct spm_point point);
+
 /** spm_stream_reaches() - the last position of @other that @stream runs after. */
 uint64_t spm_stream_reaches(const struct spm_stream_state *stream, spm_stream other);
 

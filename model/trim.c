@@ -48,7 +48,7 @@ bool spm_trim_pool(struct spm_model *model, struct spm_pool_state *pool, uint64_
                 struct spm_segment_state *next = segment->next;
 
                 if (pool->reserved_bytes - segment->size >= reserved &&
-                    pool->ready_bytes >= ready && pool->ready_bytes - ready >= segment->size) {
+                    pool->ready_bytes - (segment->size - segment->sealed) >= ready) {
                         if (pool->config.provider == SPM_PROVIDER_CALLER &&
                             !spm_actions_room(actions))
                                 return false;

@@ -70,18 +70,66 @@ static bool poll_batch(struct spm_model *model, const struct spm_want *want,
         return true;
 }
 
-static bool poll_lane(const struct spm_want *want, const struct spm_lane *lane,
-                      struct spm_actions *actions)
+/* A stamp of the whole context, recorded or asked for, that completes all the block waits for. */
+static struct spm_stamp_state *whole_stamp(const struct spm_model *model,
+                                           const struct spm_context_state *context,
+                                           const struct spm_block *block)
+{
+        struct spm_stamp_state *stamp;
+        unsigned int i;
+
+        for (stamp = context->stamps.first; stamp; stamp = stamp->next) {
+                for (i = 0; i < block->dep_count; i++)
+                        if (!spm_clock_covers(&stamp->clock, block->deps[i]) &&
+                            !spm_point_is_done(model, block->deps[i], false))
+                                break;
+                if (i == block->dep_count)
+                        return stamp;
+        }
+        return NULL;
+}
+
+/* A block that waits for several points, or for its whole context. */
+static bool poll_whole(struct spm_model *model, struct spm_context_state *context,
+                       const struct spm_block *block, struct spm_actions *actions)
+{
+        struct spm_stamp_state *stamp = whole_stamp(model, context, block);
+
+        if (spm_actions_room(actions) < 2)
+                return false;
+        if (!stamp)
+                stamp = spm_stamp_ask(model, context->line, true, actions);
+        if (!stamp)
+                return false;
+        ask(actions, SPM_ACT_POLL, stamp);
+        return true;
+}
+
+/* The block whose completion would serve the request, or help. */
+static const struct spm_block *wanted_block(const struct spm_lane *lane, size_t size)
+{
+        struct spm_node *node;
+
+        if (lane->stream->kind == SPM_STREAM_LINE) {
+                node = spm_tree_first(&lane->order);
+                return node ? spm_node_owner(node, struct spm_block, by_order) : NULL;
+        }
+        node = spm_tree_at_least(&lane->open, size, 0);
+        return node ? spm_node_owner(node, struct spm_block, by_size) : NULL;
+}
+
+static bool poll_lane(struct spm_model *model, const struct spm_want *want,
+                      const struct spm_lane *lane, struct spm_actions *actions)
 {
         const struct spm_stream_state *stream = lane->stream;
-        const struct spm_node *node = spm_tree_at_least(&lane->open, want->size, 0);
+        const struct spm_block *block = wanted_block(lane, want->size);
         const struct spm_stamp_state *stamp;
-        const struct spm_block *block;
         struct spm_action *action;
 
-        if (!node || stream == want->stream || !spm_context_may_be_named(stream->context))
+        if (!block || stream == want->stream || !spm_context_may_be_named(stream->context))
                 return false;
-        block = spm_node_owner(node, struct spm_block, by_size);
+        if (block->dep_count > 1 || stream->kind == SPM_STREAM_LINE)
+                return poll_whole(model, stream->context, block, actions);
         stamp = spm_stamp_find_any(stream, block->deps[0].position);
         if (stamp) {
                 ask(actions, SPM_ACT_POLL, stamp);
@@ -96,8 +144,8 @@ static bool poll_lane(const struct spm_want *want, const struct spm_lane *lane,
         return true;
 }
 
-static bool poll_streams(const struct spm_want *want, struct spm_request *request,
-                         struct spm_actions *actions)
+static bool poll_streams(struct spm_model *model, const struct spm_want *want,
+                         struct spm_request *request, struct spm_actions *actions)
 {
         struct spm_object *object;
         unsigned int asked = 0;
@@ -106,7 +154,7 @@ static bool poll_streams(const struct spm_want *want, struct spm_request *reques
                 return false;
         for (object = want->pool->lanes.head; object && asked < POLLS_MAX;
              object = spm_object_next(object))
-                asked += poll_lane(want, (struct spm_lane *)object, actions);
+                asked += poll_lane(model, want, (struct spm_lane *)object, actions);
         return asked != 0;
 }
 
@@ -114,7 +162,7 @@ bool spm_wait_ask_poll(struct spm_model *model, const struct spm_want *want,
                        struct spm_request *request, struct spm_actions *actions)
 {
         if (want->pool->config.kind == SPM_POOL_ASYNC)
-                return poll_streams(want, request, actions);
+                return poll_streams(model, want, request, actions);
         return poll_batch(model, want, request, actions);
 }
 
@@ -181,8 +229,7 @@ static bool wait_context(struct spm_model *model, const struct spm_want *want,
 }
 
 /* The next lane after the cursor that has pending blocks and may be asked about. */
-static struct spm_lane *next_lane(const struct spm_pool_state *pool,
-                                  const struct spm_request *request)
+static struct spm_lane *next_lane(const struct spm_pool_state *pool, uint32_t cursor)
 {
         struct spm_lane *found = NULL;
         struct spm_object *object;
@@ -190,7 +237,7 @@ static struct spm_lane *next_lane(const struct spm_pool_state *pool,
         for (object = pool->lanes.head; object; object = spm_object_next(object)) {
                 struct spm_lane *lane = (struct spm_lane *)object;
 
-                if (object->id > request->batch && lane->order.root &&
+                if (object->id > cursor && lane->order.root &&
                     spm_context_may_be_named(lane->stream->context) &&
                     (!found || object->id < found->object.id))
                         found = lane;
@@ -198,43 +245,58 @@ static struct spm_lane *next_lane(const struct spm_pool_state *pool,
         return found;
 }
 
-static bool wait_lane(struct spm_model *model, const struct spm_want *want, struct spm_lane *lane,
-                      struct spm_request *request, struct spm_actions *actions)
+/* What has been tried for the lane after the cursor. */
+enum lane_try { NOTHING, STREAM_STAMP, CONTEXT_STAMP, LANE_TRIES };
+
+static void ask_lane(struct spm_model *model, const struct spm_want *want,
+                     const struct spm_lane *lane, struct spm_request *request,
+                     struct spm_actions *actions)
 {
         struct spm_stream_state *stream = lane->stream;
         bool foreign = stream->kind == SPM_STREAM_PER_THREAD && stream != want->stream;
-        uint64_t last = spm_tree_last(&lane->order)->major;
-        struct spm_stamp_state *stamp = spm_stamp_find_any(stream, last);
+        bool whole = stream->kind == SPM_STREAM_LINE;
+        struct spm_stamp_state *stamp =
+                spm_stamp_find_any(stream, spm_tree_last(&lane->order)->major);
+        uint32_t round = request->tries - request->tries % LANE_TRIES;
 
-        if (stamp) {
-                ask_wait(actions, stamp);
-                request->batch = stream->object.id;
-                request->tries = 0;
-                return true;
-        }
-        if (request->tries < 1 && !foreign && !stream->retired) {
-                request->tries = 1;
+        if (!stamp && request->tries % LANE_TRIES < STREAM_STAMP && !foreign && !whole) {
+                request->tries = round + STREAM_STAMP;
                 if (spm_stamp_ask(model, stream, true, actions))
-                        return true;
+                        return;
         }
-        if (request->tries < 2) {
-                request->tries = 2;
+        if (!stamp && request->tries % LANE_TRIES < CONTEXT_STAMP) {
+                request->tries = round + CONTEXT_STAMP;
                 if (spm_stamp_ask(model, stream->context->line, true, actions))
-                        return true;
+                        return;
         }
-        ask_sync(actions, stream->context);
+        if (stamp)
+                ask_wait(actions, stamp);
+        else
+                ask_sync(actions, stream->context);
         request->batch = stream->object.id;
-        request->tries = 0;
+        request->tries = round;
+}
+
+/* Twice round the lanes: a block that waits for several points moves on to another lane. */
+static bool wait_lanes(struct spm_model *model, const struct spm_want *want,
+                       struct spm_request *request, struct spm_actions *actions)
+{
+        struct spm_lane *lane = next_lane(want->pool, request->batch);
+
+        if (!lane && request->tries < LANE_TRIES) {
+                request->tries = LANE_TRIES;
+                lane = next_lane(want->pool, 0);
+        }
+        if (!lane)
+                return false;
+        ask_lane(model, want, lane, request, actions);
         return true;
 }
 
 bool spm_wait_ask_host(struct spm_model *model, const struct spm_want *want,
                        struct spm_request *request, struct spm_actions *actions)
 {
-        struct spm_lane *lane;
-
         if (want->pool->config.kind != SPM_POOL_ASYNC)
                 return wait_context(model, want, request, actions);
-        lane = next_lane(want->pool, request);
-        return lane && wait_lane(model, want, lane, request, actions);
+        return wait_lanes(model, want, request, actions);
 }

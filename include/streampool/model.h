@@ -98,7 +98,8 @@ enum spm_action_kind {
         SPM_ACT_GROW,
         /* Give the memory of @segment (@address, @size, @cookie) back. The model has forgotten it. */
         SPM_ACT_RELEASE,
-        /* @stamp is no longer needed; its event may be used again. */
+        /* @stamp is no longer needed; its event may be used again. An action of another thread may
+         * still name it: that action is void (a WAIT_STREAM has nothing to wait for any more). */
         SPM_ACT_DROP,
 };
 
@@ -138,6 +139,11 @@ struct spm_config {
         /* Pending synchronous bytes above which an allocation waits for the oldest batch
          * rather than grow (O3). 0 means the default: the larger of 256 MiB and the live peak. */
         size_t pending_limit;
+        /* Set where it is known that an event on a blocking stream, and the host when it waits for
+         * the stream, are behind what the legacy stream did before, although nothing was submitted
+         * to the blocking stream since. If not, a free on a blocking stream additionally waits for
+         * the legacy stream to be observed. */
+        bool legacy_is_seen;
 };
 
 /**
@@ -273,8 +279,9 @@ void spm_sync_end(struct spm_model *model, struct spm_ticket *ticket, enum spm_s
 
 /* stamps */
 
-/** spm_stamp_recorded() - the outcome of SPM_ACT_RECORD; if @ok is false the blocks it stood for
- * are unstamped again. Return: SPM_OK, SPM_E_UNKNOWN. */
+/** spm_stamp_recorded() - the outcome of SPM_ACT_RECORD; if @ok is false the stamp is forgotten (no
+ * DROP follows, and actions that name it are void) and the blocks it stood for are unstamped again.
+ * Return: SPM_OK, SPM_E_UNKNOWN. */
 enum spm_status spm_stamp_recorded(struct spm_model *model, spm_stamp stamp, bool ok, struct spm_actions *actions);
 
 /** spm_stamp_done() - the device has passed the stamp. Return: SPM_OK, SPM_E_UNKNOWN (also when

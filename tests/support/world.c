@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * World -- the model's caller, with a small device behind it
+ */
+
+#include "world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+uint8_t world_byte(struct world *world)
+{
+        if (world->left) {
+                world->left--;
+                return *world->bytes++;
+        }
+        world->mix = world->mix * 6364136223846793005u + 1442695040888963407u;
+        return (uint8_t)(world->mix >> 56);
+}
+
+void world_fail(struct world *world, const char *format, ...)
+{
+        va_list arguments;
+
+        if (world->failure[0])
+                return;
+        va_start(arguments, format);
+        vsnprintf(world->failure, sizeof(world->failure), format, arguments);
+        va_end(arguments);
+}
+
+void world_trace(const struct world *world, const char *format, ...)
+{
+        va_list arguments;
+
+        if (!world->trace)
+                return;
+        va_start(arguments, format);
+        fprintf(stderr, "%4zu n%-3d ", world->steps, world->twin.count);
+        vfprintf(stderr, format, arguments);
+        fputc('\n', stderr);
+        va_end(arguments);
+}
+
+void world_check(struct world *world, const char *after)
+{
+        char text[160];
+
+        if (!spm_check(world->model, text, sizeof(text)))
+                world_fail(world, "after %s: %s", after, text);
+}
+
+static int stream_number(const struct world *world, spm_stream id)
+{
+        int i;
+
+        for (i = 0; i < world->stream_count; i++)
+                if (world->streams[i].id == id)
+                        return i;
+        return TWIN_NONE;
+}
+
+static int context_number(const struct world *world, spm_context id)
+{
+        return id == world->contexts[1];
+}
+
+/* I7 */
+static void expect_nameable(struct world *world, int context, const struct world_cause *cause)
+{
+        if (world->context_gone[context])
+                world_fail(world, "I7: an action names a context that is gone");
+        if (world->captures[context] && !cause->tail)
+                world_fail(world, "I7: an action names a context with an open capture");
+}
+
+static void expect_stream(struct world *world, int stream, const struct world_cause *cause)
+{
+        if (stream == TWIN_NONE) {
+                world_fail(world, "I7: an action names a stream nobody knows");
+                return;
+        }
+        expect_nameable(world, world_context_of(world, stream), cause);
+        if (world->streams[stream].retired)
+                world_fail(world, "L1: an action names retired stream %d", stream);
+        if (world->streams[stream].capturing)
+                world_fail(world, "I7: an action names capturing stream %d", stream);
+}
+
+static struct world_stamp *stamp_of(struct world *world, const struct spm_action *action)
+{
+        struct world_stamp *stamp;
+
+        if (action->stamp >= WORLD_STAMPS) {
+                world_fail(world, "too many stamps");
+                return NULL;
+        }
+        stamp = &world->stamps[action->stamp];
+        return stamp;
+}
+
+static void act_record(struct world *world, const struct spm_action *action,
+                       struct world_cause cause)
+{
+        struct world_stamp *stamp = stamp_of(world, action);
+        struct spm_actions more;
+        bool ok = world_byte(world) % 16 != 0;
+
+        if (!stamp)
+                return;
+        if (action->stream) {
+                int stream = stream_number(world, action->stream);
+
+                expect_stream(world, stream, &cause);
+                if (world->failure[0])
+                        return;
+                if (world->twin.streams[stream].kind == SPM_STREAM_PER_THREAD &&
+                    cause.self != stream)
+                        world_fail(world, "F5: another thread's stream is to be stamped");
+                if (ok)
+                        stamp->node = twin_submit(&world->twin, stream);
+        } else {
+                int context = context_number(world, action->context);
+
+                expect_nameable(world, context, &cause);
+                if (ok)
+                        stamp->node = twin_record_context(&world->twin, context);
+        }
+        stamp->recorded = ok;
+        spm_stamp_recorded(world->model, action->stamp, ok, &more);
+        world_perform(world, &more, cause, NULL);
+}
+
+static bool act_wait_stream(struct world *world, const struct spm_action *action,
+                            struct world_cause cause)
+{
+        struct world_stamp *stamp = stamp_of(world, action);
+        int stream = stream_number(world, action->stream);
+
+        expect_stream(world, stream, &cause);
+        if (!stamp || world->failure[0])
+                return false;
+        /* What it stood for is done; whether that is so is seen when the block is served. */
+        if (stamp->dropped)
+                return true;
+        if (!stamp->recorded || world_byte(world) % 32 == 0)
+                return false;
+        if (!cause.in_alloc)
+                world_fail(world, "I6: a wait that no allocation asked for");
+        if (!cause.short_of && twin_adds_order(&world->twin, stream, stamp->node))
+                world_fail(world, "G5: the belt makes stream %d wait for more", stream);
+        twin_wait(&world->twin, stream, stamp->node);
+        return true;
+}
+
+static void report_done(struct world *world, const struct spm_action *action,
+                        struct world_cause cause)
+{
+        struct spm_actions more;
+
+        spm_stamp_done(world->model, action->stamp, &more);
+        world_perform(world, &more, cause, NULL);
+}
+
+static void act_poll(struct world *world, const struct spm_action *action, struct world_cause cause)
+{
+        struct world_stamp *stamp = stamp_of(world, action);
+
+        expect_nameable(world, context_number(world, action->context), &cause);
+        if (!stamp || !stamp->recorded || stamp->dropped)
+                return;
+        if (world_byte(world) % 4 == 0)
+                twin_execute(&world->twin, stamp->node);
+        if (twin_is_executed(&world->twin, stamp->node))
+                report_done(world, action, cause);
+}
+
+static void act_wait_host(struct world *world, const struct spm_action *action,
+                          struct world_cause cause)
+{
+        struct world_stamp *stamp = stamp_of(world, action);
+
+        expect_nameable(world, context_number(world, action->context), &cause);
+        if (!cause.in_alloc)
+                world_fail(world, "I6: a host wait that no allocation asked for");
+        if (!stamp || !stamp->recorded || stamp->dropped)
+                return;
+        if (action->bounded && world_byte(world) % 2 &&
+            !twin_is_executed(&world->twin, stamp->node))
+                return;
+        twin_execute(&world->twin, stamp->node);
+        report_done(world, action, cause);
+}
+
+static void act_ask(struct world *world, struct spm_scope scope, bool done, enum spm_sync how,
+                    struct world_cause cause)
+{
+        struct spm_actions more;
+        struct spm_ticket ticket;
+        enum spm_status status = spm_sync_begin(world->model, scope, &ticket);
+
+        if (status == SPM_E_HOST_MEMORY && world->host_may_fail)
+                return;
+        if (status) {
+                world_fail(world, "an action names what is unknown: %s", spm_status_name(status));
+                return;
+        }
+        spm_sync_end(world->model, &ticket, how, done, &more);
+        world_perform(world, &more, cause, NULL);
+}
+
+static void act_poll_stream(struct world *world, const struct spm_action *action,
+                            struct world_cause cause)
+{
+        int stream = stream_number(world, action->stream);
+        struct spm_scope scope = {SPM_SCOPE_STREAM, action->stream};
+
+        expect_stream(world, stream, &cause);
+        if (world->failure[0])
+                return;
+        if (world->twin.streams[stream].kind == SPM_STREAM_PER_THREAD && cause.self != stream)
+                world_fail(world, "F5: another thread's stream is asked");
+        if (world_byte(world) % 4 == 0)
+                twin_finish(&world->twin, stream);
+        act_ask(world, scope, twin_is_idle(&world->twin, stream), SPM_SYNC_POLL, cause);
+}
+
+static void act_sync_context(struct world *world, const struct spm_action *action,
+                             struct world_cause cause)
+{
+        int context = context_number(world, action->context);
+        struct spm_scope scope = {SPM_SCOPE_CONTEXT, action->context};
+
+        expect_nameable(world, context, &cause);
+        if (!cause.short_of)
+                world_fail(world, "I6: a context is waited for without need");
+        twin_execute_context(&world->twin, context);
+        act_ask(world, scope, true, SPM_SYNC_WAIT, cause);
+}
+
+/* memory */
+
+static int find_pages(const struct world *world, int count)
+{
+        int run = 0;
+        int i;
+
+        for (i = 0; i < WORLD_PAGES; i++) {
+                run = world->pages[i] ? 0 : run + 1;
+                if (run == count)
+                        return i + 1 - count;
+        }
+        return -1;
+}
+
+static void act_grow(struct world *world, const struct spm_action *action,
+                     struct spm_request *request)
+{
+        size_t size = action->preferred;
+        enum spm_status status;
+        spm_segment segment;
+        int count;
+        int first;
+        int i;
+
+        if (world_byte(world) % 4 == 0)
+                size = action->size;
+        if (size > (size_t)WORLD_PAGE * WORLD_PAGES)
+                size = action->size;
+        count = (int)((size + WORLD_PAGE - 1) / WORLD_PAGE);
+        first = count > WORLD_PAGES ? -1 : find_pages(world, count);
+        if (first < 0) {
+                count = (int)((action->size + WORLD_PAGE - 1) / WORLD_PAGE);
+                first = count > WORLD_PAGES ? -1 : find_pages(world, count);
+        }
+        if (first < 0 || world_byte(world) % 16 == 0) {
+                spm_grow_failed(world->model, request);
+                return;
+        }
+        status = spm_segment_add(world->model, action->pool,
+                                 WORLD_BASE + (uint64_t)first * WORLD_PAGE,
+                                 (size_t)count * WORLD_PAGE, world, &segment);
+        if (status) {
+                if (status != SPM_E_HOST_MEMORY && status != SPM_E_OUT_OF_MEMORY)
+                        world_fail(world, "segment refused: %s", spm_status_name(status));
+                spm_grow_failed(world->model, request);
+                return;
+        }
+        for (i = first; i < first + count; i++)
+                world->pages[i] = true;
+}
+
+static void act_release(struct world *world, const struct spm_action *action)
+{
+        uint64_t end = action->address + action->size;
+        uint64_t at;
+        int node = twin_conflict(&world->twin, TWIN_NONE, 0, action->address, end);
+
+        if (node != TWIN_NONE)
+                world_fail(world, "I9: memory is given back that node %d may touch", node);
+        if (action->cookie != world)
+                world_fail(world, "a segment lost its cookie");
+        for (at = action->address; at < end; at += WORLD_PAGE)
+                world->pages[(at - WORLD_BASE) / WORLD_PAGE] = false;
+}
+
+bool world_perform(struct world *world, const struct spm_actions *actions, struct world_cause cause,
+                   struct spm_request *request)
+{
+        unsigned int i;
+
+        if (actions->count > SPM_ACTIONS_MAX)
+                world_fail(world, "too many actions");
+        for (i = 0; i < actions->count && !world->failure[0]; i++) {
+                const struct spm_action *action = &actions->item[i];
+
+                world_trace(world, "  action %d stream %d context %u stamp %u size %zu",
+                            action->kind, stream_number(world, action->stream), action->context,
+                            action->stamp, action->size);
+                switch (action->kind) {
+                case SPM_ACT_RECORD:
+                        act_record(world, action, cause);
+                        break;
+                case SPM_ACT_WAIT_STREAM:
+                        if (!act_wait_stream(world, action, cause))
+                                return false;
+                        break;
+                case SPM_ACT_POLL:
+                        act_poll(world, action, cause);
+                        break;
+                case SPM_ACT_POLL_STREAM:
+                        act_poll_stream(world, action, cause);
+                        break;
+                case SPM_ACT_WAIT_HOST:
+                        act_wait_host(world, action, cause);
+                        break;
+                case SPM_ACT_SYNC_CONTEXT:
+                        act_sync_context(world, action, cause);
+                        break;
+                case SPM_ACT_GROW:
+                        act_grow(world, action, request);
+                        break;
+                case SPM_ACT_RELEASE:
+                        act_release(world, action);
+                        break;
+                case SPM_ACT_DROP:
+                        if (action->stamp < WORLD_STAMPS)
+                                world->stamps[action->stamp].dropped = true;
+                        break;
+                }
+        }
+        return true;
+}
