@@ -2,7 +2,7 @@
 /*
  * Belts -- reuse that is right only if somebody adds a dependency
  *
- *   belts birth|edge|legacy|own|internal
+ *   belts birth|edge|legacy|own|internal [rounds]
  *
  * birth   a block served by stream order is given back by cuMemFree, while older
  *         work of its stream still uses the bytes (A6). The bare driver hands it
@@ -17,20 +17,21 @@
  * Prints how often the address came back, and the words that changed too early.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cu.h"
 
 /* More than half of what a pool gets from the driver at once: the second block of this size is
  * the first one again, or new memory. Kernels touch the start of it. */
-#define BYTES  ((size_t)24 << 20)
-#define WORDS  ((uint64_t)1 << 16)
-#define ROUNDS 20
+#define BYTES ((size_t)24 << 20)
+#define WORDS ((uint64_t)1 << 16)
 
 static struct cu_kernels kernels;
 static CUdeviceptr count;
 static CUstream n1, n2, b1, b2;
 static CUevent event;
+static uint64_t watch_ns = 500000;
 
 /* A block from @from, filled and watched on @user for a while. */
 static CUdeviceptr watched(CUstream from, CUstream user)
@@ -40,7 +41,7 @@ static CUdeviceptr watched(CUstream from, CUstream user)
         CU_OK(cu.MemAllocAsync(&p, BYTES, from));
         cu_owned(p, BYTES);
         CU_OK(cu_fill(&kernels, user, p, WORDS, 1));
-        CU_OK(cu_watch(&kernels, user, p, WORDS, 1, 500000, count));
+        CU_OK(cu_watch(&kernels, user, p, WORDS, 1, watch_ns, count));
         return p;
 }
 
@@ -108,8 +109,10 @@ static bool own(void)
 
 static bool internal(void)
 {
-        CUdeviceptr p = watched(n1, n1), q;
+        CUdeviceptr p, q;
 
+        watch_ns = 2000000000; /* longer than anybody waits for it on the host */
+        p = watched(n1, n1);
         release(p, n1);
         q = taken(n2, n2);
         release(q, n2);
@@ -126,6 +129,7 @@ int main(int argc, char **argv)
                 {"birth", birth}, {"edge", edge},         {"legacy", legacy},
                 {"own", own},     {"internal", internal},
         };
+        int rounds = argc > 2 ? atoi(argv[2]) : 20;
         uint32_t *mismatches;
 
         cu_start(0);
@@ -142,10 +146,10 @@ int main(int argc, char **argv)
 
                 if (argc > 1 && strcmp(argv[1], belts[i].name))
                         continue;
-                for (int round = 0; round < ROUNDS; round++)
+                for (int round = 0; round < rounds; round++)
                         reused += belts[i].round();
                 CU_OK(cu.CtxSynchronize());
-                printf("%s reused %d of %d mismatches %u\n", belts[i].name, reused, ROUNDS,
+                printf("%s reused %d of %d mismatches %u\n", belts[i].name, reused, rounds,
                        *mismatches);
         }
         CU_OK(cu.MemFreeHost(mismatches));

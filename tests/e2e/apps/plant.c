@@ -2,7 +2,7 @@
 /*
  * Plant -- a program with exactly the faults it is asked for
  *
- *   plant [clean] [leak] [double] [foreign] [interior] [wrong]
+ *   plant [clean] [leak] [double] [foreign] [interior] [wrong] [context]
  *
  * Says what it does as it does it: "code NAME N" for every return code,
  * "leak KIND COUNT BYTES" and "finding NAME COUNT" for what a report must show.
@@ -227,6 +227,27 @@ static void do_wrong(void)
         SAY(MemFreeHost, host);
 }
 
+/* What dies with a context has not leaked, but cannot be freed any more. */
+static void do_context(void)
+{
+        CUcontext own = NULL, second = NULL;
+        CUdevice device;
+        CUdeviceptr p;
+
+        CU_OK(cu.CtxGetCurrent(&own));
+        CU_OK(cu.DeviceGet(&device, 0));
+        CU_OK(cu.CtxCreate(&second, 0, device));
+        plain(30000);
+        plain(40000);
+        p = plain(50000);
+        pitched();
+        pinned(5000);
+        CU_OK(cu.CtxDestroy(second));
+        CU_OK(cu.CtxSetCurrent(own));
+        SAY(MemFree, p);
+        printf("finding after_context 1\n");
+}
+
 int main(int argc, char **argv)
 {
         static const struct {
@@ -235,6 +256,7 @@ int main(int argc, char **argv)
         } faults[] = {
                 {"clean", do_clean},     {"leak", do_leak},         {"double", do_double},
                 {"foreign", do_foreign}, {"interior", do_interior}, {"wrong", do_wrong},
+                {"context", do_context},
         };
 
         cu_start(0);
