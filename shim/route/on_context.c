@@ -48,6 +48,8 @@ static void finish_end(struct sp_context *context, bool ended)
                 atomic_store(&context->gone, false);
                 return;
         }
+        if (context->is_primary && !atomic_exchange(&context->device->primary_down, true))
+                atomic_fetch_add(&sp_primaries_down, 1);
         sp_stream_forget_context(context);
         remove_from_model(context);
         sp_stamper_forget(&context->stamper);

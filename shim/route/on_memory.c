@@ -10,6 +10,9 @@
  *   cuMemFree    3 locks (ledger, model, ledger), 0 driver calls; one of every
  *                STREAMPOOL_BATCH frees records an event
  *
+ * and no host allocation but for a slab of records now and then. A test counts
+ * them: tests/shim/hot_path.c.
+ *
  * Whatever the pool does not serve is the driver's, with the caller's own
  * arguments: refusals, captures, memory of other kinds. Words of an error are
  * always the driver's (D12), but for a free of an address in memory of ours,
@@ -205,7 +208,7 @@ static CUresult barrier(struct sp_context *context)
                 return CUDA_SUCCESS;
         if (atomic_load_explicit(&context->poisoned, memory_order_relaxed))
                 return sp_route_ask_driver();
-        if (sp_config()->free_mode != SP_FREE_MODE_SYNC || !sp_route_is_quiet())
+        if (sp_config()->free_mode != SP_FREE_MODE_SYNC || !sp_route_may_act())
                 return CUDA_SUCCESS;
 
         sp_sync_start(&sync, context, scope);

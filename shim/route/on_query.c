@@ -129,6 +129,13 @@ static void correct(void *value, CUpointer_attribute attribute, const struct spm
         }
 }
 
+static void set_user(const struct spm_allocation *block, uint64_t user)
+{
+        spm_set_user(sp_model_enter(), block->address, user);
+        sp_model_leave();
+}
+
+/* Known outside from now on: never served again (Q3). */
 static void export(const struct spm_allocation *block)
 {
         spm_export(sp_model_enter(), block->address);
@@ -147,9 +154,11 @@ CUresult CUDAAPI sp_on_cuPointerGetAttribute(void *value, CUpointer_attribute at
         result = sp_driver.cuPointerGetAttribute(value, attribute, pointer);
         if (whose == FOREIGN || result != CUDA_SUCCESS)
                 return result;
-        /* A token lets a device of another vendor in (Q3). */
-        if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+        /* A token lets a device of another vendor in, and sets SYNC_MEMOPS (Q7). */
+        if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS) {
                 export(&block);
+                set_user(&block, block.user | SYNC_MEMOPS);
+        }
         correct(value, attribute, &block);
         return result;
 }
@@ -161,8 +170,10 @@ static CUresult answer_as_host(unsigned int count, CUpointer_attribute *attribut
         CUresult result = sp_driver.cuPointerGetAttributes(count, attributes, values,
                                                            (CUdeviceptr)(uintptr_t)&result);
 
-        for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)
-                if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER)
+        /* Also when a later attribute was refused: what came before it is written. */
+        for (unsigned int i = 0; i < count; i++)
+                if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER &&
+                    *(void **)values[i] == &result)
                         *(void **)values[i] = (void *)(uintptr_t)pointer;
         return result;
 }
@@ -207,11 +218,9 @@ static CUresult set_sync_memops(const struct spm_allocation *block, bool on)
                 sp_driver.cuCtxPopCurrent_v2(&popped);
         }
 #endif
-        if (result != CUDA_SUCCESS)
-                return result;
-        spm_set_user(sp_model_enter(), block->address, user);
-        sp_model_leave();
-        return CUDA_SUCCESS;
+        if (result == CUDA_SUCCESS)
+                set_user(block, user);
+        return result;
 }
 
 CUresult CUDAAPI sp_on_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
@@ -222,10 +231,12 @@ CUresult CUDAAPI sp_on_cuPointerSetAttribute(const void *value, CUpointer_attrib
 
         if (whose == FREED)
                 return CUDA_ERROR_INVALID_VALUE;
-        if (whose == OURS && value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS &&
-            !sp_backing_is_native(block.cookie))
-                return set_sync_memops(&block, *(const int *)value != 0);
-        return sp_driver.cuPointerSetAttribute(value, attribute, pointer);
+        if (whose == FOREIGN || !value || sp_backing_is_native(block.cookie))
+                return sp_driver.cuPointerSetAttribute(value, attribute, pointer);
+        /* It is the only one that can be set. */
+        return attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+                       ? set_sync_memops(&block, *(const int *)value != 0)
+                       : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* memory in all */

@@ -44,12 +44,16 @@ bool sp_route_owns(CUdeviceptr address);
  * sp_route_ask_driver() - what would the driver say to a cuMemFree here and now?
  *
  * Asked only where the answer can differ from "yes": while a capture is open (the driver refuses,
- * and invalidates the capture: M22), after a sticky error, and when the process is about to end.
+ * and invalidates the capture: M22), after a sticky error or a reset, and when the process ends.
  * cuMemFree(0) is judged by the same rules and does nothing else; it does not wait (measured).
  */
 CUresult sp_route_ask_driver(void);
 
-/** sp_route_is_quiet() - no capture, no end in sight: sp_route_ask_driver() need not be asked. */
+/** sp_route_may_act() - on, and no capture open: we may serve, record and ask. */
+bool sp_route_may_act(void);
+
+/** sp_route_is_quiet() - no capture, no reset context, no end in sight: no need to ask the driver.
+ */
 bool sp_route_is_quiet(void);
 
 /* Mirror: @shadow is what the model gave instead of the driver's address, 0 for "not mirrored". */

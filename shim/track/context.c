@@ -24,6 +24,8 @@ static struct sp_context *_Atomic contexts;
 static struct sp_device *_Atomic devices;
 static struct sp_lock table_lock = SP_LOCK_INIT(SP_RANK_CONTEXT);
 
+atomic_uint sp_primaries_down;
+
 struct sp_context *sp_context_each(struct sp_context *context)
 {
         return context ? context->next : atomic_load(&contexts);
@@ -274,6 +276,8 @@ struct sp_context *sp_context_of(CUcontext handle)
                 context = made;
                 context->next = atomic_load(&contexts);
                 atomic_store(&contexts, context);
+                if (context->is_primary && atomic_exchange(&context->device->primary_down, false))
+                        atomic_fetch_sub(&sp_primaries_down, 1);
                 made = NULL;
         }
         sp_lock_drop(&table_lock);

@@ -34,6 +34,7 @@ struct sp_device {
         CUmemoryPool default_pool;      /* the driver's; NULL where it has no pools */
         atomic_uint async_pool;         /* an spm_pool; 0: asynchronous memory is the driver's */
         atomic_bool is_default_current; /* cuMemAllocAsync would use default_pool */
+        atomic_bool primary_down;       /* counted in sp_primaries_down */
         struct sp_device *next;
 };
 
@@ -87,6 +88,12 @@ static inline bool sp_context_pools(const struct sp_context *context)
                !atomic_load_explicit(&context->poisoned, memory_order_relaxed) &&
                !atomic_load_explicit(&context->gone, memory_order_relaxed);
 }
+
+/*
+ * Primary contexts that were reset and are not known again. Threads can have such a context
+ * current, and then the driver refuses what we would allow.
+ */
+extern atomic_uint sp_primaries_down;
 
 /** sp_context_lives() - does the driver still know it? False for NULL. */
 bool sp_context_lives(const struct sp_context *context);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Hot path -- does a pooled allocation cost what on_memory.c says?
+ *
+ * Counted, not timed: driver calls by the simulated driver, locks and host
+ * allocations by wrappers that the linker puts around sp_lock_take(), calloc()
+ * and malloc() of this program.
+ */
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "base/life.h"
+#include "base/lock.h"
+#include "driver/driver.h"
+#include "tests/sim_driver/control.h"
+
+static unsigned int locks, allocations;
+
+void __real_sp_lock_take(struct sp_lock *lock);
+void __wrap_sp_lock_take(struct sp_lock *lock);
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+void __wrap_sp_lock_take(struct sp_lock *lock)
+{
+        locks++;
+        __real_sp_lock_take(lock);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+        allocations++;
+        return __real_calloc(count, size);
+}
+
+void *__wrap_malloc(size_t size)
+{
+        allocations++;
+        return __real_malloc(size);
+}
+
+static CUstream stream;
+
+static void start(void)
+{
+        CUcontext context;
+        CUdevice device;
+
+        cr_assert(sp_driver_load());
+        cr_assert_eq(sp_driver.cuInit(0), CUDA_SUCCESS);
+        cr_assert(sp_life_start());
+        cr_assert_eq(sp_driver.cuDeviceGet(&device, 0), CUDA_SUCCESS);
+        cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
+        cr_assert_eq(sp_driver.cuCtxSetCurrent(context), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+}
+
+static void count_from_here(void)
+{
+        locks = 0;
+        allocations = 0;
+        sim_calls_reset();
+}
+
+/* One block, freed and known to be idle: the next allocation finds it. */
+static void warm(void)
+{
+        CUdeviceptr pointer;
+
+        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+Test(hot_path, cuMemAlloc_takes_two_locks_and_two_driver_calls, .init = start)
+{
+        CUdeviceptr pointer;
+
+        warm();
+        count_from_here();
+        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS);
+        cr_expect_eq(locks, 2, "%u locks", locks);
+        cr_expect_eq(sim_calls_all(), 2, "%llu driver calls", (unsigned long long)sim_calls_all());
+        cr_expect_eq(sim_calls("cuCtxGetCurrent") + sim_calls("cuCtxGetId"), 2);
+        cr_expect_eq(allocations, 0, "%u host allocations", allocations);
+}
+
+Test(hot_path, cuMemFree_takes_three_locks_and_no_driver_call, .init = start)
+{
+        CUdeviceptr pointer;
+
+        warm();
+        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS);
+        count_from_here();
+        cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+        cr_expect_eq(locks, 3, "%u locks", locks);
+        cr_expect_eq(sim_calls_all(), 0, "%llu driver calls", (unsigned long long)sim_calls_all());
+        cr_expect_eq(allocations, 0, "%u host allocations", allocations);
+}
+
+Test(hot_path, a_batch_of_frees_records_one_event, .init = start)
+{
+        enum { FREES = 64 }; /* STREAMPOOL_BATCH */
+        CUdeviceptr pointers[FREES];
+
+        for (int i = 0; i < FREES; i++)
+                cr_assert_eq(sp_on_cuMemAlloc_v2(&pointers[i], 512), CUDA_SUCCESS);
+        count_from_here();
+        for (int i = 0; i < FREES; i++)
+                cr_assert_eq(sp_on_cuMemFree_v2(pointers[i]), CUDA_SUCCESS);
+        cr_expect_eq(sim_calls("cuCtxRecordEvent"), 1);
+        cr_expect_eq(sim_calls("cuMemFree_v2"), 0);
+        cr_expect_eq(sim_calls("cuCtxSynchronize"), 0);
+}
+
+Test(hot_path, a_pair_on_one_stream_asks_the_driver_nothing, .init = start)
+{
+        CUdeviceptr pointer;
+
+        cr_assert_eq(sp_on_cuMemAllocAsync(&pointer, 4096, stream), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
+        count_from_here();
+        for (int i = 0; i < 100; i++) {
+                cr_assert_eq(sp_on_cuMemAllocAsync(&pointer, 4096, stream), CUDA_SUCCESS);
+                cr_assert_eq(sp_on_cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
+        }
+        cr_expect_eq(sim_calls_all(), 0, "%llu driver calls", (unsigned long long)sim_calls_all());
+}
