@@ -49,8 +49,7 @@ Test(config, defaults_are_those_of_the_table_and_need_no_warning)
         cr_expect_str_eq(config.only, "");
         cr_expect_eq(config.exitcode, 0);
         cr_expect_eq(config.log, 1);
-        cr_expect_eq(config.keep.bytes, 256ULL << 20);
-        cr_expect_eq(config.keep.share, 0);
+        cr_expect_eq(config.keep.share, 100000);
         cr_expect_eq(config.batch, 64);
         cr_expect_eq(config.batch_bytes, 32ULL << 20);
         cr_expect_eq(config.pending.bytes, 0);
@@ -83,16 +82,16 @@ Test(config, values_of_every_kind_are_read)
 Test(config, a_bad_value_is_named_and_the_default_stays)
 {
         read_from("STREAMPOOL_KEEP=lots", "STREAMPOOL_MODE=pol");
-        cr_expect_eq(config.keep.bytes, 256ULL << 20);
+        cr_expect_eq(config.keep.share, 100000);
         cr_expect_eq(config.mode, SP_MODE_POOL);
-        cr_expect(strstr(heard, "STREAMPOOL_KEEP=lots") && strstr(heard, "256M"), "%s", heard);
+        cr_expect(strstr(heard, "STREAMPOOL_KEEP=lots") && strstr(heard, "100%"), "%s", heard);
         cr_expect(strstr(heard, "STREAMPOOL_MODE=pol is not one of pool|observe|off"), "%s", heard);
 }
 
 Test(config, an_empty_value_is_an_unset_one)
 {
         read_from("STREAMPOOL_KEEP=", "STREAMPOOL_REPORT=");
-        cr_expect_eq(config.keep.bytes, 256ULL << 20);
+        cr_expect_eq(config.keep.share, 100000);
         cr_expect_str_eq(config.report, "-");
         cr_expect_str_empty(heard);
 }
