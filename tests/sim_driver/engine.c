@@ -219,8 +219,6 @@ enum sim_progress sim_engine_step(uint64_t until)
 {
         struct sim_operation *operation;
 
-        if (sim_host_running())
-                return SIM_STALLED;
         look_at_polled();
         if (sim_host_running())
                 return SIM_STALLED;
@@ -231,7 +229,6 @@ enum sim_progress sim_engine_step(uint64_t until)
                 engine.clock_ns = operation->end_ns;
         remove_running(operation);
         sim_operation_finish(operation);
-        look_at_polled();
         return SIM_MOVED;
 }
 

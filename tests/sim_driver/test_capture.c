@@ -303,6 +303,10 @@ Test(capture, legacy_work_kills_a_capture_of_a_blocking_stream)
         cr_expect_eq(status, CU_STREAM_CAPTURE_STATUS_ACTIVE, "asking alone does no harm");
         cr_expect_eq(cuEventRecord(bench.event, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
         cr_expect_eq(cuStreamEndCapture(bench.b1, &graph), 901);
+
+        OK(cuStreamBeginCapture_v2(bench.b1, CU_STREAM_CAPTURE_MODE_RELAXED));
+        cr_expect_eq(cuMemsetD8Async(block, 0, 1, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+        cr_expect_eq(cuStreamEndCapture(bench.b1, &graph), 901);
 }
 
 Test(capture, uncaptured_work_may_not_enter)

@@ -66,6 +66,21 @@ Test(graph, a_launch_is_one_action_of_its_stream)
         cr_expect_eq(bench_value(p), 6);
 }
 
+Test(graph, two_launches_of_one_executable_do_not_overlap)
+{
+        CUgraph graph;
+        CUgraphExec exec;
+
+        OK(cuStreamBeginCapture_v2(bench.n1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        bench_spin(bench.n1, 10 * MS);
+        OK(cuStreamEndCapture(bench.n1, &graph));
+        exec = exec_of(graph);
+        OK(cuGraphLaunch(exec, bench.n1));
+        OK(cuGraphLaunch(exec, bench.n2));
+        OK(cuCtxSynchronize());
+        cr_expect_eq((sim_now_ns() + MS / 2) / MS, 20, "H11");
+}
+
 Test(graph, an_event_record_node_records_at_each_launch)
 {
         CUgraph graph;

@@ -53,6 +53,24 @@ Test(oracle, fires_when_the_old_owner_only_reads, .signal = SIGABRT)
         sim_run_all();
 }
 
+Test(oracle, fires_when_the_new_owner_only_reads, .signal = SIGABRT)
+{
+        CUdeviceptr p = slab();
+
+        use_and_hand_over(p, bench.n1);
+        bench_watch(bench.n2, p, COUNT, 1, 0, slab());
+        sim_run_all();
+}
+
+Test(oracle, fires_on_the_second_of_two_blocks_that_one_copy_touches, .signal = SIGABRT)
+{
+        CUdeviceptr p = slab();
+
+        sim_oracle_alloc(p, BYTES);
+        use_and_hand_over(p + BYTES, bench.n1);
+        OK(cuMemsetD8Async(p, 1, 2 * BYTES, bench.n2));
+}
+
 Test(oracle, fires_on_a_host_copy_to_a_block_in_use, .signal = SIGABRT)
 {
         CUdeviceptr p = slab();

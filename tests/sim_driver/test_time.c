@@ -66,6 +66,25 @@ Test(time, a_host_function_runs_in_stream_order_and_may_not_call_the_driver)
         cr_expect_eq(inside, CUDA_ERROR_NOT_PERMITTED);
 }
 
+static uint64_t entered_ns, left_ns;
+
+static void slow_host_function(void *unused)
+{
+        (void)unused;
+        entered_ns = sim_now_ns();
+        nanosleep(&(struct timespec){.tv_nsec = 20 * MS}, NULL);
+        left_ns = sim_now_ns();
+}
+
+Test(time, virtual_time_stands_still_while_a_host_function_runs)
+{
+        bench_spin(bench.n2, 10 * MS);
+        OK(cuLaunchHostFunc(bench.n1, slow_host_function, NULL));
+        OK(cuStreamSynchronize(bench.n2));
+        cr_expect_eq(entered_ns, 0);
+        cr_expect_eq(left_ns, 0);
+}
+
 Test(time, a_query_does_not_run_a_host_function_on_its_own_thread)
 {
         int one = 1;
@@ -214,6 +233,15 @@ Test(time, boxes_land_where_they_should)
         OK(cuMemcpy2D_v2(&copy));
         cr_expect_arr_eq(back, ((unsigned char[]){1, 2, 0, 0, 1, 2, 0, 0}), 8);
         cr_expect_eq(cuMemsetD8_v2(p, 0, 64 * 8 + 1), CUDA_ERROR_INVALID_VALUE, "M31");
+}
+
+Test(time, an_asynchronous_copy_to_pageable_memory_waits)
+{
+        CUdeviceptr p = busy_block(bench.n1);
+        uint64_t before = sim_now_ns();
+
+        OK(cuMemcpyDtoHAsync_v2(pageable, p, sizeof(pageable), bench.n1));
+        cr_expect_eq(took_ms(before), 50);
 }
 
 /* ---- real time ---- */

@@ -68,12 +68,13 @@ Test(work, a_watcher_of_untouched_memory_sees_nothing)
 
 Test(work, arguments_may_come_in_one_buffer)
 {
-        CUdeviceptr p = bench_alloc(BYTES);
+        CUdeviceptr p = bench_alloc(BYTES), mismatches = counter();
         struct {
                 CUdeviceptr p;
                 uint64_t count;
-                uint32_t value;
-        } arguments = {p, COUNT, 9};
+                uint32_t expected;
+                CUdeviceptr mismatches;
+        } arguments = {p, COUNT, 9, mismatches};
         size_t bytes = sizeof(arguments);
         void *extra[] = {
                 CU_LAUNCH_PARAM_BUFFER_POINTER,
@@ -83,9 +84,10 @@ Test(work, arguments_may_come_in_one_buffer)
                 CU_LAUNCH_PARAM_END,
         };
 
-        OK(cuLaunchKernel(bench.fill, 1, 1, 1, 1, 1, 1, 0, bench.n1, NULL, extra));
-        cr_expect_eq(bench_value(p), 9);
-        cr_expect_eq(cuLaunchKernel(bench.fill, 1, 1, 1, 1, 1, 1, 0, bench.n1, NULL, NULL),
+        bench_fill(bench.n1, p, COUNT, 8);
+        OK(cuLaunchKernel(bench.check, 1, 1, 1, 1, 1, 1, 0, bench.n1, NULL, extra));
+        cr_expect_eq(bench_value(mismatches), COUNT);
+        cr_expect_eq(cuLaunchKernel(bench.check, 1, 1, 1, 1, 1, 1, 0, bench.n1, NULL, NULL),
                      CUDA_ERROR_INVALID_VALUE);
 }
 
