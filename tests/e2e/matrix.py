@@ -72,7 +72,7 @@ def same(command, modes=MODES, **settings):
 def faults():
     """Planted leaks and wrong frees of every kind are found, and nothing else is."""
     for what in (['clean'], ['leak'], ['double'], ['foreign'], ['interior'], ['wrong'],
-                 ['context'],
+                 ['context'], ['handles'],
                  ['clean', 'leak', 'double', 'foreign', 'interior', 'wrong', 'context']):
         runs = same(app('plant', *what))
         for mode in ('pool', 'observe'):
