@@ -126,6 +126,11 @@ Test(sim, a_destroyed_context_on_a_stack_answers_709)
         ok(cuCtxPushCurrent(other));
         ok(cuCtxDestroy(other)); /* off the top, but still below */
         expect(709, cuMemAlloc(&p, 64));
+        ok(cuCtxCreate_v2(&again, 0, world.device));
+        cr_assert_eq(again, other);
+        ok(cuMemAlloc(&p, 64));
+        ok(cuCtxPopCurrent(&again));
+        expect(709, cuMemAlloc(&p, 64)); /* the handle lives again, this context does not */
         ok(cuCtxPopCurrent(&again));
         ok(cuMemAlloc(&p, 64));
 }

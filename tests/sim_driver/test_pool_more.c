@@ -53,6 +53,23 @@ Test(sim, the_same_stream_reuses_at_once)
         cr_expect_eq(r, p + MIB / 2, "the rest of a split block is still the stream's own");
 }
 
+Test(sim, the_same_stream_needs_no_policy)
+{
+        struct world world = begin();
+        CUmemoryPool pool = make_pool(0, 0);
+        CUdeviceptr p, q;
+        int off = 0;
+
+        for (int i = CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES;
+             i <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES; i++)
+                ok(cuMemPoolSetAttribute(pool, i, &off));
+        ok(cuMemAllocFromPoolAsync(&p, MIB, pool, world.s1));
+        spin(&world, world.s1, 50 * MS);
+        ok(cuMemFreeAsync(p, world.s1));
+        ok(cuMemAllocFromPoolAsync(&q, MIB, pool, world.s1));
+        cr_expect_eq(p, q);
+}
+
 Test(sim, neighbours_freed_in_a_stream_serve_a_larger_request)
 {
         struct world world = begin();
@@ -102,6 +119,22 @@ Test(sim, a_full_device_makes_a_stream_wait_for_another)
         ok(cuStreamSynchronize(world.s2));
         cr_expect_geq(sim_now_ns() - start, 190 * MS);
         expect(2, cuMemAlloc(&p, most));
+}
+
+Test(sim, a_full_device_takes_the_idle_memory_of_another_pool)
+{
+        struct world world = begin();
+        size_t most = free_bytes() / 10 * 6;
+        CUmemoryPool pool = make_pool(0, 0);
+        cuuint64_t all = UINT64_MAX;
+        CUdeviceptr p, q;
+
+        ok(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all));
+        ok(cuMemAllocFromPoolAsync(&p, most, pool, world.s1));
+        ok(cuMemFreeAsync(p, world.s1));
+        ok(cuCtxSynchronize());
+        ok(cuMemAllocAsync(&q, most, world.s1));
+        cr_expect_eq(reserved(pool), 0);
 }
 
 Test(sim, without_that_policy_a_full_device_is_full)
@@ -198,8 +231,10 @@ Test(sim, a_destroyed_pool_lives_until_its_last_free)
         struct world world = begin();
         size_t before = free_bytes();
         CUmemoryPool pool = make_pool(0, 0);
+        cuuint64_t all = UINT64_MAX;
         CUdeviceptr p;
 
+        ok(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all));
         ok(cuMemAllocFromPoolAsync(&p, 48 * MIB, pool, world.s1));
         ok(cuMemPoolDestroy(pool));
         ok(cuMemsetD8(p, 1, MIB));
@@ -265,6 +300,11 @@ Test(sim, legacy_allocation_orders_blocking_streams)
         ok(cuMemFreeAsync(p, NULL));
         ok(cuMemAllocAsync(&q, MIB, NULL));
         cr_expect_eq(p, q);
+        spin(&world, b2, 1 * MS);
+        ok(cuStreamSynchronize(b2));
+        ok(cuStreamQuery(b1));
+        spin(&world, b1, 50 * MS);
+        ok(cuMemAllocAsync(&p, MIB, NULL)); /* alone does it as well */
         spin(&world, b2, 1 * MS);
         ok(cuStreamSynchronize(b2));
         ok(cuStreamQuery(b1));
