@@ -116,14 +116,10 @@ static struct link_map *map_of(const void *address)
         return map;
 }
 
-/* Our own library is never the driver, whatever it was renamed to; nor is a copy that somebody
- * loaded into a namespace of its own (dlmopen). */
-static bool may_be_driver(struct link_map *map)
+/* Our own library is never the driver, whatever it was renamed to. */
+static bool may_be_driver(const struct link_map *map)
 {
-        Lmid_t space;
-
-        return map && map != map_of(&sp_driver) && is_named_libcuda(map) &&
-               dlinfo(map, RTLD_DI_LMID, &space) == 0 && space == LM_ID_BASE;
+        return map && map != map_of(&sp_driver) && is_named_libcuda(map);
 }
 
 static bool take(void *handle)
@@ -162,6 +158,7 @@ bool sp_driver_adopt(const void *address)
                 return true;
         if (!may_be_driver(map) || is_inner(map))
                 return false;
+        /* Not a copy in a namespace of its own (dlmopen): we do not find it from ours. */
         return take(dlopen(map->l_name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE));
 }
 

@@ -47,9 +47,11 @@ static void check_ways(void)
             dlsym(RTLD_DEFAULT, "cuMemFree_v2"));
         use("by next", dlsym(RTLD_NEXT, "cuMemAlloc_v2"), dlsym(RTLD_NEXT, "cuMemFree_v2"));
 
+#if CUDA_VERSION >= 12000
         CHECK(cuGetProcAddress("cuMemAlloc", &found[0], 13000, 0, NULL) == CUDA_SUCCESS, "_v2");
         CHECK(cuGetProcAddress("cuMemFree", &found[1], 13000, 0, NULL) == CUDA_SUCCESS, "_v2");
         use("by cuGetProcAddress_v2", found[0], found[1]);
+#endif
 
         gpa1_function old = (gpa1_function)dlsym(RTLD_DEFAULT, "cuGetProcAddress");
 
