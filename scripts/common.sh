@@ -27,7 +27,7 @@ configure() {
         rm -rf "$folder"
         mkdir -p "$folder"
         if ! meson setup "$@" "$folder" "$root" >"$folder/.setup-log" 2>&1; then
-                cat "$folder/.setup-log" >&2
+                tail -n 20 "$folder/.setup-log" >&2
                 return 1
         fi
         printf '%s\n' "$wanted" >"$folder/.configured"
