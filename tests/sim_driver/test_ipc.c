@@ -63,7 +63,7 @@ static void import(void)
         _exit(0);
 }
 
-Test(sim, a_handle_opens_in_another_process_at_the_base)
+Test(sim, a_handle_opens_in_another_process_at_the_base, .timeout = 10)
 {
         CUipcMemHandle large, small;
         CUdeviceptr p, q, other;
