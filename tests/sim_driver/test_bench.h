@@ -40,6 +40,6 @@ CUdeviceptr bench_alloc(size_t bytes);
 /* The first element, when all work is done. */
 uint32_t bench_value(CUdeviceptr address);
 
-#define OK(call) cr_assert_eq(call, CUDA_SUCCESS, #call " failed")
+#define OK(call) cr_assert_eq(call, CUDA_SUCCESS, "%s failed", #call)
 
 #endif

@@ -88,22 +88,26 @@ static CUresult stream_synchronize_here(void)
         return cuStreamSynchronize(bench.n1);
 }
 
+#if CUDA_VERSION >= 12000
 static CUresult stream_id_here(void)
 {
         unsigned long long id;
 
         return cuStreamGetId(bench.n1, &id);
 }
+#endif
 
 static CUresult context_synchronize(void)
 {
         return cuCtxSynchronize();
 }
 
+#if CUDA_VERSION >= 12050
 static CUresult context_record(void)
 {
         return cuCtxRecordEvent(bench.context, bench.event);
 }
+#endif
 
 static CUresult event_record_elsewhere(void)
 {
@@ -179,9 +183,13 @@ static const struct row {
         {"cuStreamSynchronize(0)", stream_synchronize_legacy, "UUOO"},
         {"cuStreamQuery(cs)", stream_query_here, "UUUU"},
         {"cuStreamSynchronize(cs)", stream_synchronize_here, "UUUU"},
+#if CUDA_VERSION >= 12000
         {"cuStreamGetId(cs)", stream_id_here, "UUUU"},
+#endif
         {"cuCtxSynchronize", context_synchronize, "UUUU"},
+#if CUDA_VERSION >= 12050
         {"cuCtxRecordEvent", context_record, "UUUU"},
+#endif
         {"cuMemAllocAsync(cs)", alloc_async_here, "OOOO"},
         {"cuMemFreeAsync(plain, cs)", free_async_of_plain_memory, "IIII"},
         {"cuEventRecord elsewhere", event_record_elsewhere, "OOOO"},

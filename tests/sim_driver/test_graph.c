@@ -88,14 +88,14 @@ Test(graph, an_event_record_node_records_at_each_launch)
         CUgraphExec exec;
         CUevent other;
         uint64_t time = 10 * MS;
-        CUDA_KERNEL_NODE_PARAMS_v2 spin = {
+        CUDA_KERNEL_NODE_PARAMS_v1 spin = {
                 .func = bench.spin,
                 .kernelParams = (void *[]){&time},
         };
 
         OK(cuEventCreate(&other, CU_EVENT_DEFAULT));
         OK(cuGraphCreate(&graph, 0));
-        OK(cuGraphAddKernelNode_v2(&first, graph, NULL, 0, &spin));
+        OK(cuGraphAddKernelNode(&first, graph, NULL, 0, &spin));
         OK(cuGraphAddEventRecordNode(&node, graph, &first, 1, bench.event));
         exec = exec_of(graph);
         OK(cuGraphLaunch(exec, bench.n1));

@@ -119,6 +119,7 @@ Test(work, loading_a_module_waits_for_the_context)
         cr_expect_eq(cuStreamQuery(bench.n1), CUDA_SUCCESS, "3B");
 }
 
+#if CUDA_VERSION >= 12000
 Test(work, a_library_has_the_same_kernels)
 {
         CUdeviceptr p = bench_alloc(BYTES);
@@ -134,6 +135,7 @@ Test(work, a_library_has_the_same_kernels)
         cr_expect_eq(bench_value(p), 4);
         OK(cuLibraryUnload(library));
 }
+#endif
 
 /* H12: such an event is due before the kernel's end. */
 Test(work, a_programmatic_event_does_not_wait_for_its_kernel)
