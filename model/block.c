@@ -118,17 +118,25 @@ static void add_dep(struct spm_block *block, struct spm_point point)
 }
 
 /*
- * A free on a blocking stream is ordered behind the legacy stream's earlier work. One that the
- * driver does not see submits nothing, so neither an event of that stream nor the host, when it
- * waits for the stream, need be behind that work: it has to be observed by itself.
+ * A free is ordered behind what its context waits for and, on a blocking stream, behind the legacy
+ * stream's earlier work. One that the driver does not see submits nothing, so neither an event of
+ * the stream nor the host, when it waits for the stream, need be behind that: it has to be observed
+ * by itself.
  */
-static void wait_for_legacy(struct spm_block *block, const struct spm_stream_state *stream)
+static void wait_for_unseen(const struct spm_model *model, struct spm_block *block,
+                            const struct spm_stream_state *stream)
 {
-        struct spm_stream_state *other = stream->context->legacy_stream;
+        struct spm_context_state *context = stream->context;
+        struct spm_stream_state *line = context->line;
 
-        if (!other)
-                other = stream->context->line;
-        add_dep(block, (struct spm_point){other->object.id, ++other->submitted});
+        if (context->waited_at > line->done_poll) {
+                add_dep(block, (struct spm_point){line->object.id, ++line->submitted});
+        } else if (spm_stream_waits_for_legacy(stream) && !model->config.legacy_is_seen) {
+                struct spm_stream_state *other =
+                        context->legacy_stream ? context->legacy_stream : line;
+
+                add_dep(block, (struct spm_point){other->object.id, ++other->submitted});
+        }
 }
 
 /* In the order of @stream; what it was born with counts unless the stream has waited for it (A6).
@@ -148,8 +156,7 @@ static void wait_for_stream(const struct spm_model *model, struct spm_block *blo
                 if (!spm_stream_has_waited(stream, born[i]) &&
                     !spm_point_is_done(model, born[i], false))
                         add_dep(block, born[i]);
-        if (spm_stream_waits_for_legacy(stream) && !model->config.legacy_is_seen)
-                wait_for_legacy(block, stream);
+        wait_for_unseen(model, block, stream);
         stream->open_blocks++;
         stream->open_bytes += block->size;
 }

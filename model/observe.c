@@ -201,7 +201,11 @@ void spm_wait_end(struct spm_model *model, struct spm_ticket *ticket, bool ok)
         struct spm_stream_state *stream;
         struct spm_lane *lane;
 
-        if (!ok || !event || !find_scope(model, ticket->scope, &stream, &context))
+        if (!ok || !find_scope(model, ticket->scope, &stream, &context))
+                return;
+        if (context)
+                context->waited_at = ++context->line->submitted;
+        if (!event)
                 return;
         if (stream) {
                 spm_stream_learn(model, stream, &event->clock);

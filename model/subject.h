@@ -65,6 +65,7 @@ struct spm_context_state {
         bool gone;               /* being removed */
         unsigned int captures;   /* open on its streams */
         struct spm_clock base;   /* what all its streams wait for, later ones too (H9) */
+        uint64_t waited_at;      /* the line's point at the latest of these waits */
         struct spm_clock legacy; /* what its blocking streams wait for (H6) */
         struct spm_stream_state *streams;
         struct spm_stream_state *last_stream;

@@ -52,8 +52,29 @@ struct pending_request {
         int steps;
 };
 
+/* The first byte narrows the program down, so that streams meet at the same memory more often. */
+struct profile {
+        int pools[4]; /* to choose from */
+        int sizes;    /* how many, from the front of the list */
+        int streams;  /* how many, from ... */
+        int first;    /* ... this one */
+        bool alive;   /* nothing ends, is captured or exported */
+};
+
+static const struct profile profiles[] = {
+        {{0, 1, 2, 3}, 16, TWIN_STREAMS, 0, false}, /* everything */
+        {{0, 1, 2, 4}, 16, TWIN_STREAMS, 0, false},
+        {{0, 0, 0, 0}, 1, 3, 2, true},  /* a blocking stream, and two that do not block */
+        {{0, 0, 0, 0}, 2, 3, 0, true},  /* the legacy stream, and two blocking ones */
+        {{0, 0, 0, 1}, 2, 3, 3, true},  /* two that do not block, and a thread's own */
+        {{0, 0, 0, 0}, 3, 4, 4, false}, /* two contexts */
+        {{2, 2, 2, 2}, 3, 4, 1, true},  /* synchronous */
+        {{1, 1, 1, 1}, 2, 2, 3, true},  /* two streams, and a cap */
+};
+
 struct ops {
         struct world world;
+        const struct profile *profile;
         struct block blocks[BLOCKS];
         struct call calls[CALLS];
         struct pending_request requests[REQUESTS];
@@ -202,10 +223,18 @@ static bool may_use(const struct ops *ops, int stream)
         return true;
 }
 
+static int choose_number(struct ops *ops)
+{
+        const struct profile *profile = ops->profile;
+        int count = ops->world.stream_count - profile->first;
+
+        return profile->first + choose(ops, count < profile->streams ? count : profile->streams);
+}
+
 /* Return: TWIN_NONE if the chosen one may not be used. */
 static int choose_stream(struct ops *ops)
 {
-        int stream = choose(ops, ops->world.stream_count);
+        int stream = choose_number(ops);
 
         return may_use(ops, stream) ? stream : TWIN_NONE;
 }
@@ -378,10 +407,10 @@ static void step_request(struct ops *ops, struct pending_request *pending)
 
 static void op_alloc(struct ops *ops)
 {
-        static const size_t sizes[] = {1,    512,  513,  1000, 2048,  3001,  4096, 5000,
-                                       8192, 9000, 1536, 700,  12288, 20000, 3500, 100};
+        static const size_t sizes[] = {16384, 8192, 4096, 1,    512, 513,   1000,  2048,
+                                       3001,  5000, 9000, 1536, 700, 12288, 20000, 100};
         struct world *world = &ops->world;
-        int pool = choose(ops, WORLD_POOLS + 3) % WORLD_POOLS;
+        int pool = ops->profile->pools[choose(ops, 4)];
         int stream = choose_stream(ops);
         bool async = pool < 2;
         int i;
@@ -397,7 +426,7 @@ static void op_alloc(struct ops *ops)
                 .used = true,
                 .request = {.pool = world->pools[pool],
                             .stream = async ? world->streams[stream].id : 0,
-                            .size = sizes[choose(ops, 16)],
+                            .size = sizes[choose(ops, ops->profile->sizes)],
                             .may_wait = choose(ops, 4) != 0},
                 .pool = pool,
                 .stream = async ? stream : TWIN_NONE,
@@ -586,23 +615,14 @@ static void make_call(struct ops *ops, struct call *call)
 /* What a synchronisation that begins now waits for; one of an event looks when it is made. */
 static void set_targets(struct ops *ops, struct call *call)
 {
-        const struct twin *twin = &ops->world.twin;
+        struct twin *twin = &ops->world.twin;
         int i;
 
-        for (i = 0; i < ops->world.stream_count; i++) {
-                const struct twin_stream *stream = &twin->streams[i];
-                bool covered = call->scope.kind == SPM_SCOPE_CONTEXT
-                                       ? stream->context == call->number
-                                       : i == call->number;
-
-                if (call->scope.kind == SPM_SCOPE_STREAM &&
-                    twin->streams[call->number].kind == SPM_STREAM_LEGACY &&
-                    stream->kind != SPM_STREAM_NON_BLOCKING &&
-                    stream->context == world_context_of(&ops->world, call->number))
-                        covered = true;
-                if (covered && call->scope.kind != SPM_SCOPE_EVENT)
-                        call->targets[call->target_count++] = stream->end;
-        }
+        if (call->scope.kind == SPM_SCOPE_CONTEXT)
+                call->targets[call->target_count++] = twin_record_context(twin, call->number);
+        for (i = 0; i < ops->world.stream_count && call->scope.kind == SPM_SCOPE_STREAM; i++)
+                if (twin_answers_for(twin, call->number, i))
+                        call->targets[call->target_count++] = twin->streams[i].end;
 }
 
 static void end_call(struct ops *ops, struct call *call)
@@ -650,7 +670,7 @@ static void begin_call(struct ops *ops, enum call_kind kind)
         enum spm_status status;
 
         next.event = choose(ops, WORLD_EVENTS);
-        next.number = choose(ops, world->stream_count);
+        next.number = choose_number(ops);
         next.how = choose(ops, 2) ? SPM_SYNC_WAIT : SPM_SYNC_QUERY;
         next.scope = (struct spm_scope){SPM_SCOPE_STREAM, world->streams[next.number].id};
         if (scope == 0) {
@@ -858,20 +878,12 @@ static void op_device(struct ops *ops)
 static void step(struct ops *ops)
 {
         static void (*const table[])(struct ops * ops) = {
-                op_alloc,         op_alloc,
-                op_alloc,         op_continue,
-                op_use,           op_use,
-                op_use,           op_free,
-                op_free,          op_free,
-                op_device,        op_device,
-                op_end,           op_end,
-                op_pool,          op_stream,
-                op_capture,       op_taint,
-                op_export,        op_bad_free,
-                op_replace_event, op_remove_context,
-                op_destroy_pool,
+                op_alloc,  op_alloc,   op_alloc,  op_continue,       op_use,           op_use,
+                op_use,    op_free,    op_free,   op_free,           op_device,        op_end,
+                op_end,    op_pool,    op_taint,  op_bad_free,       op_replace_event, /* 17 */
+                op_stream, op_capture, op_export, op_remove_context, op_destroy_pool,
         };
-        int count = (int)(sizeof(table) / sizeof(table[0]));
+        int count = ops->profile->alive ? 17 : (int)(sizeof(table) / sizeof(table[0]));
         int code = choose(ops, count + 8);
 
         if (code < count)
@@ -916,6 +928,7 @@ void ops_run(const uint8_t *bytes, size_t size, const struct ops_options *option
         world->left = size;
         world->host_may_fail = options->fail_host_at != 0;
         world->trace = options->trace;
+        ops->profile = &profiles[world_byte(world) % (sizeof(profiles) / sizeof(profiles[0]))];
 
         if (set_up(ops))
                 while (world->left && !world->failure[0] && !twin_is_full(&world->twin)) {

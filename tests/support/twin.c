@@ -155,6 +155,8 @@ int twin_record_context(struct twin *twin, int context)
         struct twin_node node = {0};
         int i;
 
+        set_join(&node.real, &twin->contexts[context].base);
+        set_join(&node.legal, &twin->contexts[context].base);
         for (i = 0; i < TWIN_STREAMS; i++) {
                 const struct twin_stream *stream = &twin->streams[i];
 
@@ -225,6 +227,9 @@ void twin_execute_context(struct twin *twin, int context)
 {
         int i;
 
+        for (i = 0; i < twin->count; i++)
+                if (set_has(&twin->contexts[context].base, i))
+                        twin_execute(twin, i);
         for (i = 0; i < TWIN_STREAMS; i++)
                 if (twin->streams[i].used && twin->streams[i].context == context)
                         twin_execute(twin, twin->streams[i].end);
@@ -232,7 +237,7 @@ void twin_execute_context(struct twin *twin, int context)
 
 /* order */
 
-static bool answers_for(const struct twin *twin, int stream, int other)
+bool twin_answers_for(const struct twin *twin, int stream, int other)
 {
         const struct twin_stream *self = &twin->streams[stream];
         const struct twin_stream *them = &twin->streams[other];
@@ -248,7 +253,8 @@ bool twin_is_idle(const struct twin *twin, int stream)
         int i;
 
         for (i = 0; i < TWIN_STREAMS; i++)
-                if (answers_for(twin, stream, i) && !twin_is_executed(twin, twin->streams[i].end))
+                if (twin_answers_for(twin, stream, i) &&
+                    !twin_is_executed(twin, twin->streams[i].end))
                         return false;
         return true;
 }
@@ -258,7 +264,7 @@ void twin_finish(struct twin *twin, int stream)
         int i;
 
         for (i = 0; i < TWIN_STREAMS; i++)
-                if (answers_for(twin, stream, i))
+                if (twin_answers_for(twin, stream, i))
                         twin_execute(twin, twin->streams[i].end);
 }
 

@@ -89,6 +89,9 @@ void twin_execute_context(struct twin *twin, int context);
 
 /* order */
 
+/** twin_answers_for() - does waiting for @stream include waiting for @other? */
+bool twin_answers_for(const struct twin *twin, int stream, int other);
+
 /** twin_is_idle() - what cuStreamQuery says; the legacy stream answers for blocking streams. */
 bool twin_is_idle(const struct twin *twin, int stream);
 /** twin_finish() - what cuStreamSynchronize waits for. */
