@@ -90,12 +90,18 @@ enum sp_space sp_space_of(enum sp_kind kind)
 
 /* nodes */
 
+/* Addresses differ in their middle bits; a multiplication brings them where uthash looks. */
+static unsigned int hash_of(const struct sp_ledger_key *key)
+{
+        return (unsigned int)(((key->address ^ key->space << 60) * 0x9e3779b97f4a7c15ULL) >> 32);
+}
+
 struct sp_ledger_node *sp_node_find_locked(enum sp_space space, uint64_t address)
 {
         struct sp_ledger_key key = {.address = address, .space = space};
         struct sp_ledger_node *node;
 
-        HASH_FIND(hh, sp_ledger.nodes, &key, sizeof(key), node);
+        HASH_FIND_BYHASHVALUE(hh, sp_ledger.nodes, &key, sizeof(key), hash_of(&key), node);
         return node;
 }
 
@@ -118,7 +124,8 @@ static bool node_insert_locked(struct sp_ledger_node *node, enum sp_space space,
 {
         node->key = (struct sp_ledger_key){.address = address, .space = space};
         node->hh.tbl = NULL;
-        HASH_ADD(hh, sp_ledger.nodes, key, sizeof(node->key), node);
+        HASH_ADD_BYHASHVALUE(hh, sp_ledger.nodes, key, sizeof(node->key), hash_of(&node->key),
+                             node);
         if (node->hh.tbl)
                 return true;
         sp_ledger.totals.unwritten++;

@@ -152,6 +152,12 @@ Test(ledger, an_address_given_out_while_its_free_is_under_way_is_a_new_entry)
         cr_expect_eq(totals().kind[SP_KIND_DEVICE].lost, 0);
         sp_ledger_put_back(&old);
         cr_expect_eq(totals().kind[SP_KIND_DEVICE].count, 1, "the old one must not come back");
+        cr_assert(sp_ledger_take(SP_SPACE_DEVICE, 0x1000, &entry));
+        sp_ledger_freed(&old, "cuMemFree");
+        sp_ledger_put_back(&entry);
+        cr_expect_eq(leaks(), 1, "the new one's free has failed");
+        free_it(SP_SPACE_DEVICE, 0x1000, "cuMemFree", OK, NULL);
+        cr_expect_eq(leaks(), 0);
 }
 
 Test(ledger, a_stale_entry_at_a_new_address_is_lost)
@@ -456,6 +462,24 @@ Test(physical, a_handle_number_used_again_leaves_mapped_memory_alone)
         cr_expect_eq(leaks(), 0);
 }
 
+Test(physical, a_handle_number_used_again_before_its_release_is_over_does_too)
+{
+        struct sp_ledger_entry old;
+
+        add(SP_KIND_VMM, 5, 4096);
+        sp_ledger_map(0x100000, 4096, 5);
+        cr_assert(sp_ledger_take(SP_SPACE_HANDLE, 5, &old));
+        add(SP_KIND_VMM, 5, 8192);
+        sp_ledger_freed(&old, "cuMemRelease");
+        leaks();
+        cr_expect_eq(live_bytes, 4096 + 8192);
+        sp_ledger_unmap(0x100000, 4096);
+        leaks();
+        cr_expect_eq(live_bytes, 8192);
+        free_it(SP_SPACE_HANDLE, 5, "cuMemRelease", OK, NULL);
+        cr_expect_eq(leaks(), 0);
+}
+
 /* a full heap */
 
 static unsigned int allocations_left = -1U;
@@ -507,7 +531,7 @@ static void go_through_everything(void)
 
 Test(full_heap, costs_entries_and_nothing_else)
 {
-        static struct sp_ledger_node *before[200][2]; /* a leak checker follows these */
+        static struct sp_ledger_node *volatile before[200][2]; /* a leak checker follows these */
 
         refused = 1;
         for (unsigned int n = 0; refused; n++) {
@@ -530,6 +554,41 @@ Test(full_heap, costs_entries_and_nothing_else)
                 cr_expect_eq(totals().kind[SP_KIND_VMM].count, 0, "allocation %u", n);
                 cr_expect_eq(totals().device[0].bytes, 0, "allocation %u", n);
         }
+}
+
+/* Numbers that fall into one bucket make the table want to grow, and refuse what is added, or
+ * moved, when it cannot. */
+Test(full_heap, may_lose_mapped_memory_but_not_what_is_mapped_there)
+{
+        const uint64_t count = 40;
+
+        for (uint64_t i = 1; i <= count; i++) {
+                struct sp_ledger_entry entry = {
+                        .address = i,
+                        .bytes = 4096,
+                        .kind = SP_KIND_VMM,
+                        .sequence = i << 40,
+                };
+
+                sp_ledger_add(&entry);
+                sp_ledger_map(i << 20, 4096, i);
+        }
+        allocations_left = 0;
+        for (uint64_t i = 1; i <= count; i++)
+                free_it(SP_SPACE_HANDLE, i, "cuMemRelease", OK, NULL);
+        cr_expect_gt(refused, 0, "nothing was tried");
+        cr_expect_lt(totals().kind[SP_KIND_VMM].count, count, "no node was lost");
+        allocations_left = -1U;
+        /* The nodes that were lost serve others now, and nobody may mistake them. */
+        for (uint64_t i = 1; i <= count; i++)
+                add(SP_KIND_VMM, i, 4096);
+        for (uint64_t i = 1; i <= count; i++)
+                sp_ledger_unmap(i << 20, 4096);
+        for (uint64_t i = 1; i <= count; i++)
+                free_it(SP_SPACE_HANDLE, i, "cuMemRelease", OK, NULL);
+        cr_expect_eq(totals().kind[SP_KIND_VMM].count, 0);
+        cr_expect_eq(totals().kind[SP_KIND_VMM].bytes, 0);
+        cr_expect_eq(totals().kind[SP_KIND_MAPPED].count, 0);
 }
 
 /* threads */

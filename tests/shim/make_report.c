@@ -109,6 +109,7 @@ int main(int count, char **arguments)
                 add(SP_KIND_DEVICE, 0x7f0000000000, 1 << 20, here(0));
                 free_it(SP_SPACE_DEVICE, 0x7f0000000000, "cuMemFree", 0);
                 sp_count_add(stamps_recorded, 37);
+                sp_count_add(allocs_pooled, 5);
         }
         if (is_rich)
                 plant();

@@ -435,6 +435,9 @@ Test(place, is_a_file_and_an_offset_in_it)
         cr_expect_str_eq(place.symbol, "insque");
         cr_expect_gt(place.offset, 0);
         cr_expect_lt(place.offset, 1 << 26, "an address, not an offset");
+        place = sp_place_of((const char *)&insque);
+        cr_expect(!place.symbol || strcmp(place.symbol, "insque") != 0,
+                  "the call that returns here ends before it");
 
         sp_text_init(&text, bytes, sizeof(bytes));
         sp_place_text(&text, &says);
