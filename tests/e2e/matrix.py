@@ -146,6 +146,23 @@ def out_of_memory():
             note(shimrun.pooled(runs['pool'].report) > 0, f'oom {scenario}: pool not used')
 
 
+def retries():
+    """A driver call that is short of memory once succeeds, at the cost of idle pool memory (O2)."""
+    wanted = same(app('oom', 'small_consumers'), SIM_MEMORY='1G')['off'].out
+    # The second number is which call fails: the first one after the pool has filled.
+    for symbol, nth in (('cuLaunchKernel', 17), ('cuModuleLoadData', 2), ('cuMemPoolCreate', 1),
+                        ('cuGraphInstantiateWithFlags', 1), ('cuGraphLaunch', 1),
+                        ('cuCtxCreate_v2', 1)):
+        failure = f'{symbol}:{nth}:2'
+        result = shimrun.run(app('oom', 'small_consumers'), driver=OPTIONS.driver,
+                             settings={'SIM_MEMORY': '1G', 'SIM_FAIL': failure})
+        note(result.out != wanted, f'{failure} was not noticed alone: {result.out}')
+        result = shimmed(app('oom', 'small_consumers'), SIM_MEMORY='1G', SIM_FAIL=failure)
+        note(result.out == wanted, f'{failure}\n  wanted: {wanted}  got:    {result.out}')
+        reliefs = result.report['counters']['reliefs'] if result.report else 0
+        note(reliefs > 0, f'{failure}: {reliefs} reliefs')
+
+
 def pressure():
     """A host that runs ahead of the device does not take all of its memory (O3)."""
     size = 32 << 20
@@ -277,7 +294,7 @@ def injection_illegal():
 
 
 SUITES = {function.__name__: function for function in (
-    faults, first_light, exit_code, report_paths, out_of_memory, pressure, free_sync, belts,
+    faults, first_light, exit_code, report_paths, out_of_memory, retries, pressure, free_sync, belts,
     random_programs, small_device, torture, threads, devices, injection_value, injection_memory,
     injection_illegal)}
 

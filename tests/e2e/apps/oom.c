@@ -141,6 +141,38 @@ static void other_consumers(void)
         printf(" module=0");
 }
 
+/* Calls that need memory of the driver's own; the runner makes one of them fail once. While there
+ * is idle memory in the pool, the program never hears of it. */
+static void small_consumers(void)
+{
+        CUmemPoolProps properties = {
+                .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
+        };
+        struct cu_kernels more;
+        CUgraphExec exec = NULL;
+        CUcontext second = NULL;
+        CUgraph graph = NULL;
+        CUmemoryPool pool;
+        CUevent event;
+        CUdeviceptr p;
+
+        CU_OK(cu.MemAlloc(&p, 4096));
+        fill_and_free(false);
+        CU_OK(cu.CtxSynchronize());
+        say("launch", cu_fill(&kernels, stream, p, 1024, 1));
+        cu_load_kernels(&more);
+        say("event", cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING));
+        say("pool", cu.MemPoolCreate(&pool, &properties));
+        CU_OK(cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+        CU_OK(cu_fill(&kernels, stream, p, 1024, 2));
+        CU_OK(cu.StreamEndCapture(stream, &graph));
+        say("instantiate", cu.GraphInstantiateWithFlags(&exec, graph, 0));
+        say("replay", exec ? cu.GraphLaunch(exec, stream) : CUDA_SUCCESS);
+        say("context", cu.CtxCreate(&second, 0, 0));
+        CU_OK(cu.StreamSynchronize(stream));
+}
+
 /* Somebody captures, in the mode that forbids nearly everything; mapping memory stays legal. */
 static void consumer_in_a_capture(void)
 {
@@ -188,6 +220,7 @@ int main(int argc, char **argv)
                 {"freed_while_in_use", freed_while_in_use},
                 {"other_consumers", other_consumers},
                 {"consumer_in_a_capture", consumer_in_a_capture},
+                {"small_consumers", small_consumers},
                 {"more_than_there_is", more_than_there_is},
         };
 
