@@ -12,7 +12,7 @@
  * seen that free complete; a tile without such a memory is clean and fits
  * everybody.
  *
- * Invariants, checked after every change:
+ * Invariants, checked after changes:
  *   - tiles tile [base, base + span) in order
  *   - a live tile is backed; an unbacked tile is clean
  *   - reserved is the sum of backed tiles, used that of requests of live tiles
@@ -57,6 +57,7 @@ struct sim_pool {
         struct sim_tile *tiles;
         uint64_t *physical; /* by unit; offset in the device's file */
         size_t live;        /* tiles */
+        size_t changes;     /* since it was made, for the rhythm of checks */
         int access[SIM_DEVICES_MAX];
         struct sim_pool *next;
 
@@ -98,7 +99,7 @@ bool sim_tile_is_done(const struct sim_tile *tile);
 /* Backs the first so many bytes of an unbacked tile, whole units, which are known to fit. */
 void sim_tile_back(struct sim_tile *tile, uint64_t bytes);
 /* Aborts when an invariant does not hold. */
-void sim_tiles_check(const struct sim_pool *pool);
+void sim_tiles_check(struct sim_pool *pool);
 bool sim_tiles_are_backed(const struct sim_pool *pool, uint64_t address, uint64_t bytes);
 
 /* ---- reuse.c ---- */

@@ -39,9 +39,13 @@ static void must(bool holds, const char *what)
                 sim_abort("a pool is broken: %s", what);
 }
 
-void sim_tiles_check(const struct sim_pool *pool)
+void sim_tiles_check(struct sim_pool *pool)
 {
         uint64_t at = pool->base, reserved = 0, used = 0;
+
+        /* A walk over all tiles: each time while there are few, less often when there are many. */
+        if (pool->changes++ % (pool->live / 64 + 1))
+                return;
 
         for (const struct sim_tile *tile = pool->tiles; tile; tile = tile->after) {
                 must(tile->base == at && tile->bytes, "a gap");
