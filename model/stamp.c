@@ -76,7 +76,9 @@ static void forget(struct spm_model *model, struct spm_stamp_state *stamp)
 
 /*
  * The newest but one goes: the old ones are about to be done, and the newest covers most. One that
- * a stream was told to wait for stays, because that wait may not have been submitted yet.
+ * a stream was told to wait for goes only if there is no other, and then the oldest: if that wait
+ * has still not been submitted it fails, and its allocation is undone. A legacy stream is told to
+ * wait at every allocation, so it has no others.
  */
 static bool thin_out(struct spm_model *model, struct spm_stamp_list *list)
 {
@@ -86,6 +88,11 @@ static bool thin_out(struct spm_model *model, struct spm_stamp_list *list)
                 return true;
         for (stamp = stamp->previous; stamp; stamp = stamp->previous)
                 if (stamp->status == SPM_STAMP_RECORDED && !stamp->lent) {
+                        discard(model, stamp);
+                        return true;
+                }
+        for (stamp = list->first; stamp; stamp = stamp->next)
+                if (stamp->status == SPM_STAMP_RECORDED) {
                         discard(model, stamp);
                         return true;
                 }
