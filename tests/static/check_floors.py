@@ -150,7 +150,7 @@ def undefined(objects):
 
 def check_symbols(build):
     shim = sorted(glob.glob(build + "/shim/*streampool_shim*.p/*.o"))
-    shim += sorted(glob.glob(build + "/shim/libshim_objs.a.p/*.o"))
+    shim += sorted(glob.glob(build + "/shim/**/libshim_*.a.p/*.o", recursive=True))
     model = sorted(glob.glob(build + "/model/*.p/*.o"))
     if not shim or not model:
         yield f"{build}: no objects of the shim or of the model to read"
