@@ -21,11 +21,12 @@
  */
 extern _Atomic(void *) sp_real_dlsym;
 
-/* Finds it; never NULL. Takes no lock and allocates nothing where the C library does not. */
+/* Finds it; never NULL. Takes no lock of ours and allocates nothing. */
 void *sp_real_dlsym_find(void);
 
-/* The second way to find it, without the loader's help. NULL where there is none. */
-void *sp_real_dlsym_walk(void);
+/* The two ways to find it: in the libraries' tables, and with the loader's help. */
+void *sp_real_dlsym_next(void);
+void *sp_real_dlsym_versioned(void);
 
 /* A look-up by the shim itself. Never `dlsym` by name, which is our own. */
 void *sp_dlsym(void *handle, const char *name);

@@ -2,23 +2,22 @@
 /*
  * Real dlsym -- finding the function that ours stands in front of
  *
- * dlvsym() finds it by version: the loader offers no other way to ask for
- * "the next dlsym" once dlsym itself is ours. The versions are those under which
- * glibc has exported it, the likelier one first: a look-up that fails makes the
- * loader allocate its error message, and we may be inside an allocator's start.
+ * It is the next one in the order in which the loader searches, which may be
+ * that of another library that does what we do. We read the symbol tables of the
+ * libraries behind us until one has it. Asking the loader would be shorter, but
+ * dlsym() is ours, and dlvsym() passes by functions without a version, which is
+ * what all others of our kind have; it is asked when the tables cannot be read.
  *
- * If no version fits, the symbol tables of the C library are read directly.
- *
- * We may be inside a sanitizer's start too. It stands in front of most of the
- * string functions of the C library and cannot bear to be called then; so this
- * file compares and counts by itself.
+ * Look-ups happen while allocators and sanitizers start. So nothing here
+ * allocates; and since a sanitizer stands in front of most string functions, and
+ * of dl_iterate_phdr(), and cannot bear to be called then, this file compares by
+ * itself and follows the loader's own list.
  */
 
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <gnu/libc-version.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,32 +35,12 @@ static void *find_nothing(void *handle, const char *name)
         return NULL;
 }
 
-/* Older than 2.34? The version is "2.36". */
-static bool is_old_glibc(void)
-{
-        const char *digit = gnu_get_libc_version() + 2;
-        int minor = 0;
-
-        for (; *digit >= '0' && *digit <= '9'; digit++)
-                minor = minor * 10 + (*digit - '0');
-        return minor < 34;
-}
-
-static void *find_by_version(void)
-{
-        static const char *const versions[] = {"GLIBC_2.34", SP_GLIBC_FIRST};
-        bool is_old = is_old_glibc();
-        void *found = dlvsym(RTLD_NEXT, "dlsym", versions[is_old]);
-
-        return found ? found : dlvsym(RTLD_NEXT, "dlsym", versions[!is_old]);
-}
-
-/* the walk */
+/* one library */
 
 struct symbols {
         const ElfW(Sym) * table;
         const char *names;
-        const uint32_t *hash; /* DT_GNU_HASH */
+        const uint32_t *hash; /* DT_GNU_HASH: defined symbols only */
 };
 
 static bool is_equal(const char *a, const char *b)
@@ -82,80 +61,75 @@ static uint32_t gnu_hash(const char *name)
         return hash;
 }
 
-/* nbuckets, symoffset, bloom_size, bloom_shift, bloom words, buckets, chain; see DT_GNU_HASH. */
+/* The loader has made addresses of what the file holds, but not in every library (vdso). */
+static const void *address_in(const struct link_map *map, ElfW(Addr) pointer)
+{
+        return (const void *)(pointer < map->l_addr ? pointer + map->l_addr : pointer);
+}
+
+static bool read_symbols(const struct link_map *map, struct symbols *symbols)
+{
+        *symbols = (struct symbols){0};
+        for (const ElfW(Dyn) *entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
+                if (entry->d_tag == DT_SYMTAB)
+                        symbols->table = address_in(map, entry->d_un.d_ptr);
+                else if (entry->d_tag == DT_STRTAB)
+                        symbols->names = address_in(map, entry->d_un.d_ptr);
+                else if (entry->d_tag == DT_GNU_HASH)
+                        symbols->hash = address_in(map, entry->d_un.d_ptr);
+        }
+        return symbols->table && symbols->names && symbols->hash;
+}
+
+/* The table: nbuckets, symoffset, bloom_size, bloom_shift, bloom words, buckets, chain. */
 static const ElfW(Sym) * find_symbol(const struct symbols *symbols, const char *name)
 {
         const uint32_t *hash = symbols->hash;
         const uint32_t *buckets = hash + 4 + hash[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
         const uint32_t *chain = buckets + hash[0];
         uint32_t wanted = gnu_hash(name);
-        uint32_t index = buckets[wanted % hash[0]];
+        uint32_t index = hash[0] ? buckets[wanted % hash[0]] : 0;
 
         if (index < hash[1])
                 return NULL;
         for (;; index++) {
+                const ElfW(Sym) *symbol = &symbols->table[index];
                 uint32_t link = chain[index - hash[1]];
 
-                if ((link | 1) == (wanted | 1) &&
-                    is_equal(symbols->names + symbols->table[index].st_name, name))
-                        return &symbols->table[index];
+                if ((link | 1) == (wanted | 1) && symbol->st_value &&
+                    is_equal(symbols->names + symbol->st_name, name))
+                        return symbol;
                 if (link & 1)
                         return NULL;
         }
 }
 
-static bool is_c_library(const char *path)
-{
-        const char *base = path;
+/* all */
 
-        for (; *path; path++) {
-                if (*path == '/')
-                        base = path + 1;
+void *sp_real_dlsym_next(void)
+{
+        struct link_map *map = NULL;
+        Dl_info info;
+
+        if (!dladdr1(&sp_real_dlsym, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+                return NULL;
+        while ((map = map->l_next)) {
+                struct symbols symbols;
+                const ElfW(Sym) * symbol;
+
+                symbol = read_symbols(map, &symbols) ? find_symbol(&symbols, "dlsym") : NULL;
+                if (symbol)
+                        return (void *)(map->l_addr + symbol->st_value);
         }
-        return is_equal(base, "libc.so.6") || is_equal(base, "libdl.so.2");
+        return NULL;
 }
 
-/* Looks into one loaded object; ends the walk when it has the function. */
-static int visit(struct dl_phdr_info *object, size_t size, void *argument)
+void *sp_real_dlsym_versioned(void)
 {
-        struct symbols symbols = {0};
-        const ElfW(Dyn) *dynamic = NULL;
-        const ElfW(Sym) * symbol;
-        void **found = argument;
+        void *found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
 
-        (void)size;
-        if (!object->dlpi_name || !is_c_library(object->dlpi_name))
-                return 0;
-        for (int i = 0; i < object->dlpi_phnum; i++) {
-                if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
-                        dynamic = (const void *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
-        }
-        for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
-                if (dynamic->d_tag == DT_SYMTAB)
-                        symbols.table = (const void *)dynamic->d_un.d_ptr;
-                else if (dynamic->d_tag == DT_STRTAB)
-                        symbols.names = (const void *)dynamic->d_un.d_ptr;
-                else if (dynamic->d_tag == DT_GNU_HASH)
-                        symbols.hash = (const void *)dynamic->d_un.d_ptr;
-        }
-        if (!symbols.table || !symbols.names || !symbols.hash)
-                return 0;
-        symbol = find_symbol(&symbols, "dlsym");
-        if (!symbol || symbol->st_shndx == SHN_UNDEF)
-                return 0;
-        *found = (void *)(object->dlpi_addr + symbol->st_value);
-        return 1;
+        return found ? found : dlvsym(RTLD_NEXT, "dlsym", SP_GLIBC_FIRST);
 }
-
-void *sp_real_dlsym_walk(void)
-{
-        void *found = NULL;
-
-        dl_iterate_phdr(visit, &found);
-        return found;
-}
-
-/* both */
 
 void *sp_real_dlsym_find(void)
 {
@@ -163,9 +137,9 @@ void *sp_real_dlsym_find(void)
 
         if (found)
                 return found;
-        found = find_by_version();
+        found = sp_real_dlsym_next();
         if (!found)
-                found = sp_real_dlsym_walk();
+                found = sp_real_dlsym_versioned();
         if (!found)
                 found = (void *)find_nothing;
         /* Threads that race here have found the same. */

@@ -153,22 +153,38 @@ def tcmalloc():
     allocates_with(library('tcmalloc_minimal'))
 
 
+def sanitized(folder, kind, runtime):
+    """A program built with a sanitizer, and the sanitizer's library."""
+    compiler = os.environ['ROUTES_CC'].split()
+    program = os.path.join(folder, kind)
+    built = subprocess.run([*compiler, f'-fsanitize={kind}', '-o', program,
+                            os.path.join(SOURCE, 'nothing.c')], check=False, capture_output=True)
+    path = subprocess.run([*compiler, f'-print-file-name={runtime}'], check=False,
+                          capture_output=True, text=True).stdout.strip()
+    if built.returncode or not os.path.isabs(path):
+        raise Skipped(f'the compiler has no shared {kind} sanitizer')
+    return program, path
+
+
 @case
 def address_sanitizer():
-    compiler = os.environ['ROUTES_CC'].split()
     with tempfile.TemporaryDirectory() as folder:
-        program = os.path.join(folder, 'program')
-        built = subprocess.run(compiler + ['-fsanitize=address', '-o', program,
-                                           os.path.join(SOURCE, 'nothing.c')], check=False)
-        runtime = subprocess.run(compiler + ['-print-file-name=libasan.so'], check=False,
-                                 capture_output=True, text=True).stdout.strip()
-        if built.returncode or not os.path.isabs(runtime):
-            raise Skipped('the compiler has no shared address sanitizer')
+        program, runtime = sanitized(folder, 'address', 'libasan.so')
         # The sanitizer insists on being the first; so it is, or is told not to.
         done = start(program)
         expect('does not come first' in done.stderr, f'it did not complain: {done.stderr}')
         passes(program, preload=f'{runtime}:{SHIM}')
         passes(program, ASAN_OPTIONS='verify_asan_link_order=0')
+
+
+@case
+def thread_sanitizer():
+    with tempfile.TemporaryDirectory() as folder:
+        program, runtime = sanitized(folder, 'thread', 'libtsan.so')
+        if start(program, preload='').returncode:
+            raise Skipped('the thread sanitizer does not run here')
+        passes(program, preload=f'{runtime}:{SHIM}')
+        passes(program)
 
 
 @case
@@ -178,6 +194,8 @@ def another_interposer():
         for how in ('linked', 'opened'):
             done = passes('routes-user', how, preload=preload, OTHER_TELLS='1')
             expect('other: ' in done.stderr, f'the other library was not there: {done.stderr}')
+            expect(how == 'linked' or ' 0 look-ups' not in done.stderr,
+                   f'it was passed by: {done.stderr}')
     # In front of us it sees every call, and we see them after it.
     done = passes('routes-user', 'linked', preload=f'{other}:{SHIM}', OTHER_TELLS='1')
     expect('other: 10 allocs, 10 frees' in done.stderr, done.stderr)
