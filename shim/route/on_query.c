@@ -50,13 +50,16 @@ CUresult CUDAAPI sp_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, 
 {
         struct spm_allocation block;
         enum whose whose = look_up(pointer, &block);
+        CUdeviceptr start;
+        size_t length;
         CUresult result;
 
-        if (whose == FOREIGN)
+        if (whose == FOREIGN || (!base && !size))
                 return sp_driver.cuMemGetAddressRange_v2(base, size, pointer);
-        /* With both null the driver asks for no more than a context (measured). */
-        result = sp_driver.cuMemGetAddressRange_v2(NULL, NULL, pointer);
-        if (result != CUDA_SUCCESS || (!base && !size))
+        /* The address is mapped, so what the driver refuses is the caller: no context, a dead one.
+         */
+        result = sp_driver.cuMemGetAddressRange_v2(&start, &length, pointer);
+        if (result != CUDA_SUCCESS)
                 return result;
         if (whose == FREED || pointer >= block.address + block.size)
                 return CUDA_ERROR_NOT_FOUND;

@@ -290,7 +290,7 @@ static struct sp_device *owner_of(spm_pool pool, struct sp_context **context)
 }
 
 /* First what the model would like, then what it needs, then what it needs once the other pools
- * of the device have given back what they hold idle. */
+ * of the device have given back what they hold ready. Waiting is the model's to ask for. */
 static CUresult obtain(const struct spm_action *action, struct sp_segment **segment)
 {
         struct sp_context *context;
@@ -302,7 +302,7 @@ static CUresult obtain(const struct spm_action *action, struct sp_segment **segm
         result = sp_backing_obtain(action->pool, device, context, action->preferred, segment);
         if (result == CUDA_ERROR_OUT_OF_MEMORY && action->size < action->preferred)
                 result = sp_backing_obtain(action->pool, device, context, action->size, segment);
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve_device(device))
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_trim_device(device))
                 result = sp_backing_obtain(action->pool, device, context, action->size, segment);
         sp_context_note_result(context, result);
         return result;

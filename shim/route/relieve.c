@@ -13,8 +13,8 @@
 
 #include <stdlib.h>
 
-#include "base/config.h"
 #include "report/counters.h"
+#include "route/route.h"
 #include "stamp/stamp.h"
 #include "track/state.h"
 #include "track/stream.h"
@@ -75,25 +75,38 @@ static void settle(struct sp_context *context)
         free(others);
 }
 
-bool sp_relieve_device(struct sp_device *device)
+static bool is_pooled_on(const struct sp_context *context, const struct sp_device *device)
 {
-        CUstreamCaptureMode mode;
-        size_t released = 0;
+        return context->device == device && sp_context_pools(context);
+}
 
-        if (sp_config()->mode != SP_MODE_POOL)
+size_t sp_trim_device(struct sp_device *device)
+{
+        spm_pool async_pool = atomic_load(&device->async_pool);
+        size_t released = async_pool ? sp_trim_pool(async_pool, 0) : 0;
+
+        for (struct sp_context *context = sp_context_each(NULL); context;
+             context = sp_context_each(context))
+                if (is_pooled_on(context, device))
+                        released += sp_trim_pool(context->sync_pool, 0);
+        return released;
+}
+
+static bool relieve_device(struct sp_device *device)
+{
+        spm_pool async_pool = atomic_load(&device->async_pool);
+        CUstreamCaptureMode mode;
+        size_t released;
+
+        if (!sp_route_pools())
                 return false;
         mode = sp_bracket_open();
         for (struct sp_context *context = sp_context_each(NULL); context;
-             context = sp_context_each(context)) {
-                if (context->device != device || !sp_context_pools(context))
-                        continue;
-                if (!sp_is_capturing() && (has_pending(context->sync_pool) ||
-                                           (device->async_pool && has_pending(device->async_pool))))
+             context = sp_context_each(context))
+                if (is_pooled_on(context, device) && sp_route_may_act() &&
+                    (has_pending(context->sync_pool) || (async_pool && has_pending(async_pool))))
                         settle(context);
-                released += sp_trim_pool(context->sync_pool, 0);
-        }
-        if (device->async_pool)
-                released += sp_trim_pool(device->async_pool, 0);
+        released = sp_trim_device(device);
         sp_bracket_close(mode);
         if (released)
                 sp_count(reliefs);
@@ -106,9 +119,9 @@ bool sp_relieve(void)
         bool relieved = false;
 
         if (current)
-                return sp_relieve_device(current->device);
+                return relieve_device(current->device);
         for (struct sp_device *device = sp_device_each(NULL); device;
              device = sp_device_each(device))
-                relieved = sp_relieve_device(device) || relieved;
+                relieved = relieve_device(device) || relieved;
         return relieved;
 }

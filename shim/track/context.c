@@ -232,7 +232,13 @@ static struct sp_context *make_context(CUcontext handle, unsigned long long id)
         sp_stamper_init(&context->stamper, handle);
         result = sp_driver.cuCtxPushCurrent_v2(handle);
         if (result == CUDA_SUCCESS) {
-                result = sp_driver.cuCtxGetDevice(&ordinal);
+                size_t unused, total;
+
+                /* A primary context that was reset can be pushed and asked for its id and device,
+                 * but not for this; and this is legal while something captures. */
+                result = sp_driver.cuMemGetInfo_v2(&unused, &total);
+                if (result == CUDA_SUCCESS)
+                        result = sp_driver.cuCtxGetDevice(&ordinal);
                 sp_driver.cuCtxPopCurrent_v2(&popped);
         }
         context->device = result == CUDA_SUCCESS ? device_of(ordinal) : NULL;
