@@ -22,6 +22,8 @@
 #define PAUSE_NS 1000000
 /* The host may still do what an operation waits for. After so long in vain it is a deadlock. */
 #define PATIENCE_PAUSES 2000
+/* Virtual time: so much fits into the device's queues before a launch has to wait for room. */
+#define QUEUED_MAX 16384
 
 /* Guarded by: sim_mutex. */
 static struct {
@@ -302,6 +304,9 @@ void sim_operation_submit(struct sim_operation *operation)
         }
         if (engine.real_time && !engine.thread_started)
                 start_thread();
+        while (!engine.real_time && engine.pending > QUEUED_MAX &&
+               sim_engine_step(UINT64_MAX) == SIM_MOVED)
+                ;
         pthread_cond_broadcast(&changed);
 }
 

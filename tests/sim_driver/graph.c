@@ -144,6 +144,8 @@ static struct sim_operation *launch_node(const struct sim_node *node, struct sim
                 sim_order_stream(stream, operation);
                 sim_operation_need(operation, before);
         }
+        if (node->event)
+                sim_handle_check(node->event, SIM_EVENT);
         if (node->kind == SIM_NODE_WAIT)
                 sim_operation_need(operation, node->event->snapshot);
         sim_operation_submit(operation);

@@ -119,6 +119,16 @@ Test(order, elapsed_time_is_virtual_time)
         cr_expect_eq(cuEventElapsedTime(&milliseconds, start, silent), CUDA_ERROR_INVALID_HANDLE);
 }
 
+Test(order, a_full_queue_makes_the_host_wait)
+{
+        for (int i = 0; i < 20000; i++)
+                bench_spin(bench.n1, 1000);
+        cr_expect_leq(sim_pending(), 16384);
+        cr_expect_gt(sim_pending(), 16000);
+        OK(cuStreamSynchronize(bench.n1));
+        cr_expect_eq(elapsed_ms(), 20);
+}
+
 /* ---- the legacy stream (U2, U12) ---- */
 
 Test(order, an_event_on_legacy_waits_for_blocking_streams)

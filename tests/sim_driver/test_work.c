@@ -180,6 +180,18 @@ Test(work, a_copy_between_devices_arrives)
         cr_expect_eq(bench_value(q), 7);
 }
 
+Test(work, a_prefetch_is_an_operation_of_its_stream)
+{
+        CUdeviceptr managed, plain = bench_alloc(BYTES);
+
+        OK(cuMemAllocManaged(&managed, BYTES, CU_MEM_ATTACH_GLOBAL));
+        bench_spin(bench.n1, 10 * MS);
+        OK(cuMemPrefetchAsync(managed, BYTES, 0, bench.n1));
+        cr_expect_eq(sim_pending(), 2);
+        OK(cuMemAdvise(managed, BYTES, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
+        cr_expect_eq(cuMemPrefetchAsync(plain, BYTES, 0, bench.n1), CUDA_ERROR_INVALID_VALUE);
+}
+
 Test(work, a_unified_copy_looks_at_the_addresses)
 {
         CUdeviceptr p = bench_alloc(BYTES);
