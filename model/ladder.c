@@ -20,7 +20,7 @@
 #define GROW_MAX 4
 #define MIB      ((size_t)1 << 20)
 
-enum rung { START, POLLED, GROWING, INTERNAL, WAITING, RELEASING, REGROWING, TOP };
+enum rung { START, POLLED, CROWDED, GROWING, INTERNAL, WAITING, RELEASING, REGROWING, TOP };
 
 static void step_to(struct spm_request *request, enum rung rung)
 {
@@ -112,6 +112,27 @@ static bool growth(const struct spm_want *want, bool exact, size_t *size, size_t
         return true;
 }
 
+static bool passes_mark(const struct spm_pool_state *pool, uint64_t size)
+{
+        return pool->reserved_bytes + size > pool->reserved_high;
+}
+
+/*
+ * Segments that nobody uses are given back rather than kept beside a new one: what a pool reserves
+ * passes its high mark only when none of it is idle. A program whose blocks vary in size would else
+ * collect a segment for every size. Segments that cost a barrier are left alone (F10).
+ */
+static void make_way(struct spm_model *model, struct spm_pool_state *pool, uint64_t size,
+                     struct spm_actions *actions)
+{
+        uint64_t released = 0;
+
+        if (!passes_mark(pool, size) || pool->config.release_needs_idle)
+                return;
+        spm_trim_pool(model, pool, pool->reserved_high > size ? pool->reserved_high - size : 0, 0,
+                      &released, actions);
+}
+
 /* Return: SPM_OK to look again at once, SPM_AGAIN, or SPM_E_OUT_OF_MEMORY to climb on. */
 static enum spm_status grow(struct spm_model *model, const struct spm_want *want, bool exact,
                             struct spm_actions *actions)
@@ -123,6 +144,7 @@ static enum spm_status grow(struct spm_model *model, const struct spm_want *want
 
         if (!growth(want, exact, &size, &preferred))
                 return SPM_E_OUT_OF_MEMORY;
+        make_way(model, pool, preferred, actions);
         if (pool->config.provider == SPM_PROVIDER_MODEL)
                 return spm_ladder_grow_model(model, pool, preferred);
         if (!spm_actions_room(actions))
@@ -177,6 +199,12 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
                 return SPM_OK;
         case POLLED:
                 if (request->may_wait && spm_wait_ask_pressure(model, want, request, actions))
+                        return SPM_AGAIN;
+                step_to(request, CROWDED);
+                return SPM_OK;
+        case CROWDED:
+                if (passes_mark(want->pool, want->size) &&
+                    spm_wait_ask_own(model, want, request, actions))
                         return SPM_AGAIN;
                 step_to(request, GROWING);
                 return SPM_OK;

@@ -12,12 +12,19 @@
 #include "action.h"
 #include "state.h"
 
-#define POLLS_MAX    8
-#define PRESSURE_MIN ((uint64_t)256 << 20)
+#define POLLS_MAX 8
 
+/* A pool that is this far ahead of its device waits: the driver's own free would have waited long
+ * ago, and a device that has so much left to do is not kept waiting by it (O3). */
+#define PRESSURE_MIN   ((uint64_t)256 << 20)
+#define PRESSURE_SHARE 8 /* of the most that was in use */
+
+/* The context whose stamps say most about what the request could have. */
 static struct spm_context_state *owner(const struct spm_model *model, const struct spm_want *want)
 {
-        struct spm_context_state *context = spm_subject_context(model, want->pool->config.context);
+        struct spm_context_state *context =
+                want->stream ? want->stream->context
+                             : spm_subject_context(model, want->pool->config.context);
 
         return context && spm_context_may_be_named(context) ? context : NULL;
 }
@@ -166,6 +173,14 @@ bool spm_wait_ask_poll(struct spm_model *model, const struct spm_want *want,
         return poll_batch(model, want, request, actions);
 }
 
+bool spm_wait_ask_own(struct spm_model *model, const struct spm_want *want,
+                      struct spm_request *request, struct spm_actions *actions)
+{
+        if (want->pool->config.kind != SPM_POOL_ASYNC || !want->pool->opportunistic)
+                return false;
+        return poll_batch(model, want, request, actions);
+}
+
 /* waits */
 
 static void ask_wait(struct spm_actions *actions, struct spm_stamp_state *stamp)
@@ -196,7 +211,9 @@ bool spm_wait_ask_pressure(struct spm_model *model, const struct spm_want *want,
         if (pool->config.kind == SPM_POOL_ASYNC)
                 return false;
         if (!limit)
-                limit = pool->used_high > PRESSURE_MIN ? pool->used_high : PRESSURE_MIN;
+                limit = pool->used_high / PRESSURE_SHARE > PRESSURE_MIN
+                                ? pool->used_high / PRESSURE_SHARE
+                                : PRESSURE_MIN;
         return pool->pending_bytes > limit && wait_batch(model, want, request, actions);
 }
 

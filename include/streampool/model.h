@@ -137,7 +137,8 @@ struct spm_config {
         unsigned int batch_blocks; /* default 64 */
         size_t batch_bytes;        /* default 32 MiB */
         /* Pending synchronous bytes above which an allocation waits for the oldest batch
-         * rather than grow (O3). 0 means the default: the larger of 256 MiB and the live peak. */
+         * rather than grow (O3). 0 means the default: the larger of 256 MiB and an eighth of
+         * the live peak. */
         size_t pending_limit;
         /* Set where it is known that an event on a blocking stream, and the host when it waits for
          * the stream, are behind what the legacy stream did before, although nothing was submitted
