@@ -235,6 +235,7 @@ class Results(unittest.TestCase):
     def test_other_programs_count_as_one(self):
         self.assertEqual(count_results.count_program("OK", "hello"), (1, 0, 0))
         self.assertEqual(count_results.count_program("SKIP", ""), (0, 0, 1))
+        self.assertEqual(count_results.count_program("EXPECTEDFAIL", self.SYNTHESIS), (1, 0, 0))
 
 
 class Headers(Tree):
