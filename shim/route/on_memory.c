@@ -45,6 +45,7 @@ static void write_down(const struct spm_allocation *block, enum sp_kind kind,
 static CUresult forward_alloc(CUdeviceptr *pointer, size_t size) SP_COLD;
 static CUresult forward_free(struct freeing *freeing) SP_COLD;
 static CUresult refuse(struct freeing *freeing) SP_COLD;
+static CUresult refuse_as(struct freeing *freeing, CUresult result) SP_COLD;
 static CUresult barrier(struct sp_context *context) SP_COLD;
 
 CUresult CUDAAPI sp_on_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
@@ -75,7 +76,7 @@ CUresult CUDAAPI sp_on_cuMemFree_v2(CUdeviceptr address)
                 CUresult result = sp_route_ask_driver();
 
                 if (result != CUDA_SUCCESS)
-                        return result;
+                        return refuse_as(&freeing, result);
         }
         /* 2. Off the ledger, before another thread can be given the address. */
         freeing.known = sp_ledger_take(SP_SPACE_DEVICE, address, &freeing.entry);
@@ -135,10 +136,13 @@ static void write_down_native(CUdeviceptr address, size_t size, enum sp_kind kin
 
 static CUresult forward_alloc(CUdeviceptr *pointer, size_t size)
 {
+        uint64_t began = sp_native_begin();
         CUresult result = sp_driver.cuMemAlloc_v2(pointer, size);
         struct sp_context *context;
 
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
+        if (result == CUDA_SUCCESS)
+                sp_native_end(SP_NATIVE_ALLOC, began);
+        else if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
                 result = sp_driver.cuMemAlloc_v2(pointer, size);
         if (result != CUDA_SUCCESS)
                 return result;
@@ -148,30 +152,26 @@ static CUresult forward_alloc(CUdeviceptr *pointer, size_t size)
         return result;
 }
 
+/* The rest of a free that was ours to refuse, or the driver's to carry out. */
+static void conclude(const struct freeing *freeing, CUresult result)
+{
+        sp_ledger_free_ended(freeing->known ? &freeing->entry : NULL, SP_SPACE_DEVICE,
+                             freeing->address, freeing->function, result);
+}
+
 /* An address in memory of ours that is no live block: the driver would not know it. */
 static CUresult refuse(struct freeing *freeing)
 {
-        if (freeing->known)
-                sp_ledger_put_back(&freeing->entry);
-        sp_ledger_bad_free(SP_SPACE_DEVICE, freeing->address, freeing->function,
-                           CUDA_ERROR_INVALID_VALUE);
+        conclude(freeing, CUDA_ERROR_INVALID_VALUE);
         return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* What follows a free that the driver carried out, whatever it said. */
-static void conclude(struct freeing *freeing, CUresult result, enum spm_free_kind kind,
-                     spm_stream stream)
+/* The driver would refuse it just now: the block stays, unless the driver is gone for good. */
+static CUresult refuse_as(struct freeing *freeing, CUresult result)
 {
-        if (result != CUDA_SUCCESS) {
-                if (freeing->known)
-                        sp_ledger_put_back(&freeing->entry);
-                sp_ledger_bad_free(SP_SPACE_DEVICE, freeing->address, freeing->function, result);
-                return;
-        }
-        if (!freeing->known)
-                return;
-        sp_mirror_free(freeing->entry.shadow, kind, stream);
-        sp_ledger_freed(&freeing->entry, freeing->function);
+        freeing->known = sp_ledger_take(SP_SPACE_DEVICE, freeing->address, &freeing->entry);
+        conclude(freeing, result);
+        return result;
 }
 
 /* The driver's own free of memory that belongs to a context waits for that context (M1, U29). */
@@ -182,17 +182,29 @@ static bool waits_for_context(const struct freeing *freeing)
                 freeing->entry.kind == SP_KIND_MANAGED);
 }
 
+static void mirror_free(const struct freeing *freeing, CUresult result, enum spm_free_kind kind,
+                        spm_stream stream)
+{
+        if (freeing->known && result == CUDA_SUCCESS)
+                sp_mirror_free(freeing->entry.shadow, kind, stream);
+}
+
 static CUresult forward_free(struct freeing *freeing)
 {
         struct sp_context *context =
                 waits_for_context(freeing) ? sp_context_by_id(freeing->entry.context) : NULL;
         struct spm_scope scope = {SPM_SCOPE_CONTEXT, context ? context->model : 0};
         struct sp_sync sync;
+        uint64_t began;
         CUresult result;
 
         sp_sync_start(&sync, context, scope);
+        began = sp_native_begin();
         result = sp_driver.cuMemFree_v2(freeing->address);
-        conclude(freeing, result, SPM_FREE_SYNC, 0);
+        if (result == CUDA_SUCCESS && context)
+                sp_native_end(SP_NATIVE_FREE, began);
+        mirror_free(freeing, result, SPM_FREE_SYNC, 0);
+        conclude(freeing, result);
         sp_sync_finish(&sync, SPM_SYNC_WAIT, result);
         return result;
 }
@@ -225,11 +237,14 @@ static CUresult barrier(struct sp_context *context)
 
 static CUresult forward_alloc_async(CUdeviceptr *pointer, size_t size, CUstream handle)
 {
+        uint64_t began = sp_native_begin();
         CUresult result = sp_driver.cuMemAllocAsync(pointer, size, handle);
         struct sp_stream *stream;
         uint64_t shadow = 0;
 
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
+        if (result == CUDA_SUCCESS)
+                sp_native_end(SP_NATIVE_ALLOC_ASYNC, began);
+        else if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
                 result = sp_driver.cuMemAllocAsync(pointer, size, handle);
         if (result != CUDA_SUCCESS || !*pointer)
                 return result;
@@ -276,28 +291,28 @@ CUresult CUDAAPI sp_on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size
 
 /* The address is ours, and the driver may have something to say: a capture, no context for a
  * default stream, the end of the process. cuMemFreeAsync(0) is judged by the same rules. */
-static CUresult ask_about(CUdeviceptr address, CUstream handle, const struct sp_stream *stream)
+static CUresult ask_about(CUstream handle, const struct sp_stream *stream)
 {
         CUresult result;
 
         if (stream && sp_stream_captures(stream)) {
                 /* Only memory of the graph can be freed in it; the capture goes on (C2). */
-                sp_ledger_bad_free(SP_SPACE_DEVICE, address, "cuMemFreeAsync",
-                                   CUDA_ERROR_INVALID_VALUE);
                 return CUDA_ERROR_INVALID_VALUE;
         }
         result = sp_driver.cuMemFreeAsync(0, handle);
-        if (result == CUDA_SUCCESS && !stream)
-                result = CUDA_ERROR_INVALID_HANDLE;
-        return result;
+        return result == CUDA_SUCCESS && !stream ? CUDA_ERROR_INVALID_HANDLE : result;
 }
 
 static CUresult forward_free_async(struct freeing *freeing, CUstream handle,
                                    const struct sp_stream *stream)
 {
+        uint64_t began = sp_native_begin();
         CUresult result = sp_driver.cuMemFreeAsync(freeing->address, handle);
 
-        conclude(freeing, result, SPM_FREE_ASYNC, stream ? stream->model : 0);
+        if (result == CUDA_SUCCESS)
+                sp_native_end(SP_NATIVE_FREE_ASYNC, began);
+        mirror_free(freeing, result, SPM_FREE_ASYNC, stream ? stream->model : 0);
+        conclude(freeing, result);
         return result;
 }
 
@@ -310,10 +325,10 @@ CUresult CUDAAPI sp_on_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
 
         if ((!stream || !sp_route_is_quiet() || !sp_context_pools(stream->context)) &&
             sp_route_owns(address)) {
-                CUresult result = ask_about(address, handle, stream);
+                CUresult result = ask_about(handle, stream);
 
                 if (result != CUDA_SUCCESS)
-                        return result;
+                        return refuse_as(&freeing, result);
         }
         freeing.known = sp_ledger_take(SP_SPACE_DEVICE, address, &freeing.entry);
         if (sp_route_pools() && stream) {
