@@ -29,6 +29,11 @@ static void step_to(struct spm_request *request, enum rung rung)
         request->batch = 0;
 }
 
+bool spm_ladder_is_short(const struct spm_request *request)
+{
+        return request->stage >= INTERNAL;
+}
+
 /* serve */
 
 /* A legacy stream may be unable to have a pending block now (a capture is open). */
@@ -52,7 +57,7 @@ static enum spm_status try_serve(struct spm_model *model, const struct spm_want 
         if (spm_fit_bare(model, want, &fit) || spm_fit_followed(model, want, &fit) ||
             spm_fit_stitched(model, want, &fit))
                 return serve(model, want, &fit, block, actions);
-        if (request->stage >= INTERNAL && spm_fit_internal(model, want, &fit) && fit.belt)
+        if (spm_ladder_is_short(request) && spm_fit_internal(model, want, &fit) && fit.belt)
                 return serve(model, want, &fit, block, actions);
         return SPM_E_UNKNOWN;
 }

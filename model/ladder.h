@@ -34,6 +34,9 @@ enum spm_status spm_ladder_climb(struct spm_model *model, const struct spm_want 
                                  struct spm_request *request, struct spm_block **block,
                                  struct spm_actions *actions);
 
+/** spm_ladder_is_short() - has the request come to the rungs where waits are allowed (I6)? */
+bool spm_ladder_is_short(const struct spm_request *request);
+
 /** spm_ladder_refused() - the caller could not grow the pool. */
 void spm_ladder_refused(struct spm_request *request);
 

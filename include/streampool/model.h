@@ -99,7 +99,8 @@ enum spm_action_kind {
         /* Give the memory of @segment (@address, @size, @cookie) back. The model has forgotten it. */
         SPM_ACT_RELEASE,
         /* @stamp is no longer needed; its event may be used again. An action of another thread may
-         * still name it: that action is void (a WAIT_STREAM has nothing to wait for any more). */
+         * still name it: then a question or a wait of the host is void, and a WAIT_STREAM has
+         * failed. */
         SPM_ACT_DROP,
 };
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ladder.h"
 #include "world.h"
 
 #define BLOCKS   24
@@ -377,7 +378,7 @@ static void step_request(struct ops *ops, struct pending_request *pending)
         memset(&allocation, 0xa5, sizeof(allocation));
         status = spm_alloc(world->model, &pending->request, &allocation, &actions);
         cause.in_alloc = true;
-        cause.short_of = pending->request.stage >= 3;
+        cause.short_of = spm_ladder_is_short(&pending->request);
         if (status == SPM_AGAIN) {
                 world_perform(world, &actions, cause, &pending->request);
                 return;

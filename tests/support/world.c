@@ -141,10 +141,7 @@ static bool act_wait_stream(struct world *world, const struct spm_action *action
         expect_stream(world, stream, &cause);
         if (!stamp || world->failure[0])
                 return false;
-        /* What it stood for is done; whether that is so is seen when the block is served. */
-        if (stamp->dropped)
-                return true;
-        if (!stamp->recorded || world_byte(world) % 32 == 0)
+        if (!stamp->recorded || stamp->dropped || world_byte(world) % 32 == 0)
                 return false;
         if (!cause.in_alloc)
                 world_fail(world, "I6: a wait that no allocation asked for");

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BENCH_H
+#define BENCH_H
+
+/*
+ * Bench -- a model with a context and a few streams, and a patient caller
+ *
+ * Actions are carried out at once and logged, one letter each, so that a test
+ * can say in a word what it expects to be asked:
+ *
+ *   R record   W wait on a stream   P poll   p poll a stream
+ *   H host wait   h bounded host wait   S context sync   G grow   X release   D drop
+ */
+
+#include <criterion/criterion.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <streampool/model.h>
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+
+struct bench {
+        struct spm_model *model;
+        spm_context context;
+        spm_stream legacy;
+        spm_stream blocking;
+        spm_stream s; /* these two do not block */
+        spm_stream t;
+        spm_pool async;
+        spm_pool sync;
+        uint64_t next_base; /* of memory that is handed out when a pool grows */
+        bool no_memory;     /* growth is refused */
+        bool device_done;   /* what polls are told */
+        bool no_records;    /* records fail */
+        spm_stamp stamp;    /* the last one recorded */
+        spm_stream stamped; /* and where; 0 is the whole context */
+        size_t grown;       /* bytes asked for at the last growth */
+        size_t preferred;
+        char log[256];
+};
+
+extern struct bench bench;
+
+/* Fixtures. */
+void bench_set_up(void);
+void bench_tear_down(void);
+
+spm_pool bench_pool(struct spm_pool_config config);
+
+/** bench_do() - carry out and log; @request may be NULL. */
+void bench_do(const struct spm_actions *actions, struct spm_request *request);
+
+/** bench_try() - an allocation with all its steps; the log starts anew. */
+enum spm_status bench_try(spm_pool pool, spm_stream stream, size_t size, bool may_wait,
+                          struct spm_allocation *allocation);
+
+/** bench_alloc() - one that has to succeed. Return: its address. */
+uint64_t bench_alloc(spm_pool pool, spm_stream stream, size_t size);
+
+/** bench_free() - one that has to succeed; @stream 0 is cuMemFree(). The log starts anew. */
+void bench_free(uint64_t address, spm_stream stream);
+
+spm_event bench_record(spm_stream stream);
+void bench_wait(spm_stream stream, spm_event event);
+
+/** bench_sync() - the log starts anew. */
+void bench_sync(enum spm_scope_kind kind, uint32_t id, enum spm_sync how);
+
+struct spm_stats bench_stats(spm_pool pool);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fit -- which free block
+ */
+
+#include "bench.h"
+
+#include <string.h>
+
+TestSuite(fit, .init = bench_set_up, .fini = bench_tear_down);
+
+Test(fit, the_smallest_hole_that_holds_it_is_taken)
+{
+        static const size_t sizes[] = {8192, 512, 2048, 512, 4096, 512};
+        uint64_t at[6];
+        int i;
+
+        for (i = 0; i < 6; i++)
+                at[i] = bench_alloc(bench.async, bench.s, sizes[i]);
+        for (i = 0; i < 6; i += 2)
+                bench_free(at[i], bench.s);
+        cr_expect_eq(bench_alloc(bench.async, bench.s, 1500), at[2]);
+        cr_expect_eq(bench_alloc(bench.async, bench.s, 4096), at[4]);
+        cr_expect_eq(bench_alloc(bench.async, bench.s, 4096), at[0]);
+}
+
+Test(fit, of_equal_holes_the_lowest_is_taken)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 2048);
+        uint64_t b;
+
+        bench_alloc(bench.async, bench.s, 512);
+        b = bench_alloc(bench.async, bench.s, 2048);
+        bench_alloc(bench.async, bench.s, 512);
+        bench_free(b, bench.s);
+        bench_free(a, bench.s);
+        cr_expect_eq(bench_alloc(bench.async, bench.s, 2048), a);
+}
+
+Test(fit, a_large_synchronous_block_is_aligned_and_the_gap_stays_useful)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_SYNC,
+                .context = bench.context,
+                .large_size = 2 * MIB,
+                .large_align = 2 * MIB,
+        };
+        spm_pool pool = bench_pool(config);
+        uint64_t small = bench_alloc(pool, 0, 512);
+        uint64_t large;
+
+        bench_alloc(pool, 0, 12 * MIB);
+        large = bench_alloc(pool, 0, 3 * MIB);
+        cr_expect_eq(large % (2 * MIB), 0);
+        cr_expect_eq(bench_alloc(pool, 0, 512), small + 512);
+        cr_expect_eq(bench_alloc(pool, 0, 2 * MIB) % 512, 0);
+}
+
+Test(fit, the_own_stream_has_its_block_back_at_once)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 32 * MIB);
+
+        bench_free(a, bench.s);
+        cr_expect_eq(bench_alloc(bench.async, bench.s, 32 * MIB), a);
+        cr_expect_str_eq(bench.log, "");
+        bench_free(a, bench.s);
+        cr_expect_neq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
+}
+
+Test(fit, a_stream_that_follows_an_event_waits_for_the_stamp_before_it)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 32 * MIB);
+        spm_event event;
+
+        bench_free(a, bench.s);
+        event = bench_record(bench.s);
+        cr_expect_str_eq(bench.log, "R", "H3: a stamp before the program's record");
+        cr_expect_eq(bench.stamped, bench.s);
+        bench_wait(bench.t, event);
+        cr_expect_eq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
+        cr_expect_str_eq(bench.log, "W", "G3: a belt");
+}
+
+Test(fit, an_event_recorded_before_the_free_does_not_help)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 32 * MIB);
+        spm_event event = bench_record(bench.s);
+
+        bench_free(a, bench.s);
+        bench_record(bench.s);
+        bench_wait(bench.t, event);
+        cr_expect_neq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
+}
+
+Test(fit, an_order_that_was_never_stamped_is_not_followed)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 32 * MIB);
+        spm_event event;
+
+        bench_free(a, bench.s);
+        bench.no_records = true;
+        event = bench_record(bench.s);
+        bench_wait(bench.t, event);
+        cr_expect_neq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
+        cr_expect_null(strchr(bench.log, 'W'));
+}
+
+Test(fit, order_is_transitive_through_a_third_stream)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 32 * MIB);
+
+        bench_free(a, bench.s);
+        bench_wait(bench.blocking, bench_record(bench.s));
+        bench_wait(bench.t, bench_record(bench.blocking));
+        cr_expect_eq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
+}
+
+Test(fit, the_legacy_stream_submits_something_for_a_pending_block)
+{
+        uint64_t a = bench_alloc(bench.async, bench.blocking, 32 * MIB);
+
+        bench_free(a, bench.legacy);
+        cr_expect_eq(bench_alloc(bench.async, bench.legacy, 32 * MIB), a);
+        cr_expect_str_eq(bench.log, "RW", "H6");
+        cr_expect_eq(bench.stamped, bench.legacy);
+}
+
+Test(fit, the_legacy_stream_has_a_complete_block_in_silence)
+{
+        uint64_t a = bench_alloc(bench.async, bench.legacy, 32 * MIB);
+
+        bench_free(a, bench.legacy);
+        bench_sync(SPM_SCOPE_STREAM, bench.legacy, SPM_SYNC_QUERY);
+        cr_expect_eq(bench_alloc(bench.async, bench.legacy, 32 * MIB), a);
+        cr_expect_str_eq(bench.log, "");
+}
+
+Test(fit, the_legacy_stream_has_no_pending_block_while_a_capture_is_open)
+{
+        uint64_t a = bench_alloc(bench.async, bench.legacy, 32 * MIB);
+        struct spm_actions actions;
+
+        bench_free(a, bench.legacy);
+        spm_capture_begin(bench.model, bench.s, &actions);
+        bench_do(&actions, NULL);
+        cr_expect_neq(bench_alloc(bench.async, bench.legacy, 32 * MIB), a);
+        cr_expect_str_eq(bench.log, "G");
+}
+
+Test(fit, pending_memory_and_the_hole_beside_it_serve_together)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 20 * MIB);
+
+        bench_free(a, bench.s);
+        cr_expect_eq(bench_alloc(bench.async, bench.s, 30 * MIB), a);
+        cr_expect_str_eq(bench.log, "");
+}
+
+Test(fit, a_capturing_stream_has_only_what_is_ready)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 32 * MIB);
+        struct spm_actions actions;
+
+        bench_free(a, bench.s);
+        spm_capture_begin(bench.model, bench.s, &actions);
+        bench_do(&actions, NULL);
+        cr_expect_neq(bench_alloc(bench.async, bench.s, 32 * MIB), a);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ladder -- from a request to a block, and what to try before giving up
+ */
+
+#include "bench.h"
+
+#include <string.h>
+
+TestSuite(ladder, .init = bench_set_up, .fini = bench_tear_down);
+
+static enum spm_status try_alloc(spm_pool pool, spm_stream stream, size_t size, bool may_wait)
+{
+        struct spm_allocation allocation;
+
+        return bench_try(pool, stream, size, may_wait, &allocation);
+}
+
+Test(ladder, a_small_pool_grows_by_little_and_a_large_one_by_more)
+{
+        bench_alloc(bench.async, bench.s, 512);
+        cr_expect_eq(bench.preferred, 2 * MIB);
+        bench_alloc(bench.async, bench.s, 3 * MIB);
+        cr_expect_eq(bench.grown, 4 * MIB);
+        cr_expect_eq(bench.preferred, 32 * MIB);
+        bench_alloc(bench.async, bench.s, 100 * MIB + 1);
+        cr_expect_eq(bench.grown, 102 * MIB);
+        cr_expect_eq(bench.preferred, 102 * MIB);
+}
+
+Test(ladder, zero_and_overflow_are_invalid)
+{
+        uint64_t hash = spm_hash(bench.model);
+
+        cr_expect_eq(try_alloc(bench.async, bench.s, 0, true), SPM_E_INVALID_VALUE, "A20");
+        cr_expect_eq(try_alloc(bench.async, bench.s, SIZE_MAX - 10, true), SPM_E_INVALID_VALUE,
+                     "A24");
+        cr_expect_eq(try_alloc(99, bench.s, 1, true), SPM_E_UNKNOWN);
+        cr_expect_eq(try_alloc(bench.async, 99, 1, true), SPM_E_UNKNOWN);
+        cr_expect_eq(spm_hash(bench.model), hash);
+}
+
+Test(ladder, a_size_nobody_can_provide_is_out_of_memory)
+{
+        bench.no_memory = true;
+        cr_expect_eq(try_alloc(bench.sync, 0, (size_t)1 << 50, true), SPM_E_OUT_OF_MEMORY);
+        cr_expect_eq(try_alloc(bench.async, bench.s, SIZE_MAX / 512 * 512, true),
+                     SPM_E_OUT_OF_MEMORY);
+}
+
+Test(ladder, a_synchronous_miss_stamps_and_asks_once)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, 16 * MIB);
+
+        bench_alloc(bench.sync, 0, 16 * MIB);
+        bench_free(a, 0);
+        bench_alloc(bench.sync, 0, 16 * MIB);
+        cr_expect_str_eq(bench.log, "RPG");
+        bench_alloc(bench.sync, 0, 16 * MIB);
+        bench.device_done = true;
+        cr_expect_eq(bench_alloc(bench.sync, 0, 16 * MIB), a);
+        cr_expect_str_eq(bench.log, "PD", "the stamp is there already");
+}
+
+Test(ladder, another_streams_block_is_asked_about_before_growing)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 32 * MIB);
+
+        bench_free(a, bench.s);
+        cr_expect_neq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
+        cr_expect_str_eq(bench.log, "pG");
+        bench.device_done = true;
+        cr_expect_eq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
+        cr_expect_str_eq(bench.log, "p");
+}
+
+Test(ladder, without_opportunism_nothing_is_asked)
+{
+        spm_pool_set_attribute(bench.model, bench.async, SPM_ATTR_REUSE_ALLOW_OPPORTUNISTIC, 0);
+        bench_free(bench_alloc(bench.async, bench.s, 32 * MIB), bench.s);
+        bench_alloc(bench.async, bench.t, 32 * MIB);
+        cr_expect_str_eq(bench.log, "G");
+}
+
+Test(ladder, another_threads_stream_is_never_asked)
+{
+        spm_stream own;
+
+        spm_stream_add(bench.model, bench.context, SPM_STREAM_PER_THREAD, &own);
+        bench_free(bench_alloc(bench.async, own, 32 * MIB), own);
+        cr_expect_str_eq(bench.log, "R", "its own free stamps it, nobody else can");
+        bench_free(bench_alloc(bench.async, own, 512), own);
+        bench_alloc(bench.async, bench.t, 32 * MIB);
+        cr_expect_null(strchr(bench.log, 'p'), "F5");
+}
+
+Test(ladder, an_internal_dependency_comes_only_after_growth_has_failed)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 32 * MIB);
+
+        bench_free(a, bench.s);
+        cr_expect_neq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
+        bench.no_memory = true;
+        cr_expect_eq(bench_alloc(bench.async, bench.t, 32 * MIB), a, "A10");
+        cr_expect_str_eq(bench.log, "pGRW");
+}
+
+Test(ladder, without_internal_dependencies_the_host_waits)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 32 * MIB);
+
+        spm_pool_set_attribute(bench.model, bench.async, 3, 0);
+        bench_free(a, bench.s);
+        bench.no_memory = true;
+        cr_expect_eq(try_alloc(bench.async, bench.t, 32 * MIB, false), SPM_E_OUT_OF_MEMORY);
+        cr_expect_null(strpbrk(bench.log, "WHhS"), "I6: no wait without leave");
+        cr_expect_eq(bench_alloc(bench.async, bench.t, 32 * MIB), a, "O1");
+        cr_expect_str_eq(bench.log, "pGRhD", "bounded: it may cover a later kernel");
+}
+
+Test(ladder, a_shortage_waits_for_batches_the_oldest_first)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, 32 * MIB);
+
+        bench_free(a, 0);
+        bench.no_memory = true;
+        cr_expect_eq(try_alloc(bench.sync, 0, 32 * MIB, false), SPM_E_OUT_OF_MEMORY);
+        cr_expect_eq(bench_alloc(bench.sync, 0, 32 * MIB), a);
+        cr_expect_not_null(strchr(bench.log, 'H'), "stamped by a free: without bound");
+}
+
+Test(ladder, where_no_stamp_is_to_be_had_the_context_is_waited_for)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, 16 * MIB);
+
+        bench_alloc(bench.sync, 0, 16 * MIB);
+        bench_free(a, 0);
+        bench.no_records = true;
+        bench.no_memory = true;
+        cr_expect_eq(bench_alloc(bench.sync, 0, 16 * MIB), a);
+        cr_expect_not_null(strchr(bench.log, 'S'));
+}
+
+Test(ladder, nothing_is_stamped_polled_or_waited_for_while_a_capture_is_open)
+{
+        struct spm_actions actions;
+
+        bench_free(bench_alloc(bench.sync, 0, 32 * MIB), 0);
+        bench_free(bench_alloc(bench.async, bench.s, 32 * MIB), bench.s);
+        bench.log[0] = 0;
+        spm_capture_begin(bench.model, bench.t, &actions);
+        bench_do(&actions, NULL);
+        bench.no_memory = true;
+        cr_expect_eq(try_alloc(bench.sync, 0, 32 * MIB, true), SPM_E_OUT_OF_MEMORY, "C10");
+        cr_expect_null(strpbrk(bench.log, "RPpWHhS"), "C6: %s", bench.log);
+        cr_expect_eq(try_alloc(bench.async, bench.blocking, 32 * MIB, true), SPM_E_OUT_OF_MEMORY);
+        cr_expect_null(strpbrk(bench.log, "RPpWHhS"), "C6: %s", bench.log);
+        spm_capture_end(bench.model, bench.t);
+        cr_expect_eq(try_alloc(bench.sync, 0, 32 * MIB, true), SPM_OK);
+}
+
+Test(ladder, segments_that_do_not_fit_are_given_back_before_the_last_try)
+{
+        bench_free(bench_alloc(bench.async, bench.s, 32 * MIB), 0);
+        bench.no_memory = true;
+        cr_expect_eq(try_alloc(bench.async, bench.s, 64 * MIB, true), SPM_E_OUT_OF_MEMORY);
+        cr_expect_str_eq(bench.log, "XGG");
+        cr_expect_eq(bench_stats(bench.async).reserved_current, 0);
+}
+
+Test(ladder, segments_that_cost_a_barrier_are_given_back_only_in_need)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_SYNC,
+                .context = bench.context,
+                .release_needs_idle = true,
+        };
+        spm_pool pool = bench_pool(config);
+
+        bench_free(bench_alloc(pool, 0, 32 * MIB), 0);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_QUERY);
+        bench.no_memory = true;
+        cr_expect_eq(try_alloc(pool, 0, 64 * MIB, true), SPM_E_OUT_OF_MEMORY);
+        cr_expect_str_eq(bench.log, "GXG");
+}
+
+Test(ladder, the_cap_is_exact_and_free_memory_is_joined_and_given_back_first)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_ASYNC,
+                .provider = SPM_PROVIDER_MODEL,
+                .grain = 1024,
+                .segment_size = 1024,
+                .max_size = 4096,
+        };
+        spm_pool pool = bench_pool(config);
+        uint64_t a = bench_alloc(pool, bench.s, 2048);
+        uint64_t b = bench_alloc(pool, bench.s, 2048);
+
+        cr_expect_eq(try_alloc(pool, bench.s, 1, true), SPM_E_OUT_OF_MEMORY, "A21");
+        cr_expect_eq(bench_stats(pool).used_current, 4096);
+        bench_free(a, bench.s);
+        bench_free(b, bench.s);
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_QUERY);
+        cr_expect_eq(try_alloc(pool, bench.s, 4096, false), SPM_OK, "A22");
+        cr_expect_eq(bench_stats(pool).reserved_current, 4096);
+        cr_expect_eq(try_alloc(pool, bench.s, 4097, true), SPM_E_OUT_OF_MEMORY);
+}
+
+Test(ladder, too_much_in_limbo_is_waited_for_before_growing)
+{
+        struct spm_config config = {.pending_limit = 40 * MIB};
+        struct spm_pool_config sync = {.kind = SPM_POOL_SYNC};
+        uint64_t peak = 0;
+        int i;
+
+        spm_model_free(bench.model);
+        cr_assert_eq(spm_model_new(&config, &bench.model), SPM_OK);
+        spm_context_add(bench.model, 0, &bench.context);
+        sync.context = bench.context;
+        bench.sync = bench_pool(sync);
+        for (i = 0; i < 100; i++)
+                bench_free(bench_alloc(bench.sync, 0, 16 * MIB), 0);
+        peak = bench_stats(bench.sync).reserved_high;
+        cr_expect_leq(peak, 128 * MIB, "O3: an endless loop stays within bounds");
+}
+
+Test(ladder, a_stamp_of_the_context_completes_asynchronous_frees_as_well)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 32 * MIB);
+
+        bench_free(a, bench.s);
+        bench_free(bench_alloc(bench.sync, 0, 64 * MIB), 0);
+        bench.device_done = true;
+        cr_expect_eq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
+        cr_expect_eq(bench.log[0], 'P', "by the stamp rather than the stream");
+}
