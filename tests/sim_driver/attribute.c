@@ -4,8 +4,8 @@
  * Attribute -- what each kind of memory looks like (table 3C)
  *
  * The singular query refuses an unknown pointer, the plural one answers with
- * defaults (Q6). RANGE_* of a mapping are those of its whole reservation, while
- * cuMemGetAddressRange() names the mapping.
+ * defaults, or leaves what it has none for as it is (Q6). RANGE_* of a mapping are those of its
+ * whole reservation, while cuMemGetAddressRange() names the mapping.
  */
 
 #include <fcntl.h>
@@ -86,6 +86,11 @@ static CUresult get_number(const struct sim_block *block, CUpointer_attribute at
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
                 *(unsigned int *)value = block->sync_memops;
                 return CUDA_SUCCESS;
+#if CUDA_VERSION >= 12080
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+                *(int *)value = allocation->kind == SIM_MEMORY_DEVICE;
+                return CUDA_SUCCESS;
+#endif
         case CU_POINTER_ATTRIBUTE_BUFFER_ID:
                 *(unsigned long long *)value = allocation->buffer_id;
                 return CUDA_SUCCESS;
@@ -145,8 +150,11 @@ CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdev
         SIM_ENTER(cuMemGetAddressRange_v2);
         struct sim_context *context;
         struct sim_allocation *allocation = sim_memory_find(address);
-        CUresult result = sim_current(&context);
+        CUresult result;
 
+        if (!base && !bytes) /* nothing is asked, and nothing is looked at */
+                return CUDA_SUCCESS;
+        result = sim_current(&context);
         if (result != CUDA_SUCCESS)
                 return result;
         if (!allocation)
@@ -158,27 +166,48 @@ CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdev
         return CUDA_SUCCESS;
 }
 
+/* Whoever gets tokens will write past the driver, so the driver makes its own writes synchronous.
+ */
+static CUresult get_tokens(struct sim_block *block, CUDA_POINTER_ATTRIBUTE_P2P_TOKENS *tokens)
+{
+        if (is_host(block))
+                return CUDA_ERROR_INVALID_VALUE;
+        block->sync_memops = true;
+        *tokens = (CUDA_POINTER_ATTRIBUTE_P2P_TOKENS){0};
+        return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuPointerGetAttribute(void *value, CUpointer_attribute attribute,
                                        CUdeviceptr address)
 {
         SIM_ENTER(cuPointerGetAttribute);
-        const struct sim_block *block = find_live(address);
+        struct sim_block *block = find_live(address);
 
         if (!value || !block)
                 return CUDA_ERROR_INVALID_VALUE;
+        if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+                return get_tokens(block, value);
         return get(block, attribute, address, value);
 }
 
-/* What the plural query answers where the singular one refuses. */
-static CUresult get_default(CUpointer_attribute attribute, void *value)
+/*
+ * What the plural query answers where the singular one refuses. Of a pointer that
+ * it does not know it thinks as of host memory: the host reaches it at its own
+ * address, and no range is written.
+ */
+static CUresult get_default(const struct sim_block *block, CUpointer_attribute attribute,
+                            CUdeviceptr address, void *value)
 {
         switch (attribute) {
-        case CU_POINTER_ATTRIBUTE_CONTEXT:
-        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-        case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+                return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+                *(void **)value = block ? NULL : (void *)address;
+                return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_CONTEXT:
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
 #if CUDA_VERSION >= 11070
@@ -218,7 +247,7 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute 
                 if (!values[i])
                         return CUDA_ERROR_INVALID_VALUE;
                 if (!block || get(block, attributes[i], address, values[i]) != CUDA_SUCCESS)
-                        result = get_default(attributes[i], values[i]);
+                        result = get_default(block, attributes[i], address, values[i]);
         }
         return result;
 }
@@ -229,12 +258,27 @@ CUresult CUDAAPI cuPointerSetAttribute(const void *value, CUpointer_attribute at
         SIM_ENTER(cuPointerSetAttribute);
         struct sim_block *block = find_live(address);
 
-        if (!value || !block || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || is_host(block))
+        if (!value || !block)
                 return CUDA_ERROR_INVALID_VALUE;
         if (block->allocation.kind == SIM_MEMORY_VMM)
                 return CUDA_ERROR_NOT_SUPPORTED;
+        if (attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || is_host(block))
+                return CUDA_ERROR_INVALID_VALUE;
         block->sync_memops = *(const unsigned int *)value != 0;
         return CUDA_SUCCESS;
+}
+
+/* What the device may do with the block; memory of a context has no access of its own: 0. */
+static int access_of(const struct sim_block *block, const struct sim_device *device)
+{
+        switch (block->allocation.kind) {
+        case SIM_MEMORY_VMM:
+                return sim_vmm_access(block, device);
+        case SIM_MEMORY_POOL:
+                return sim_pool_access(block->allocation.pool, device);
+        default:
+                return 0;
+        }
 }
 
 CUresult CUDAAPI cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
@@ -243,12 +287,12 @@ CUresult CUDAAPI cuMemGetAccess(unsigned long long *flags, const CUmemLocation *
         SIM_ENTER(cuMemGetAccess);
         const struct sim_block *block = find_live(address);
 
-        if (!flags || !location || !block || block->allocation.kind != SIM_MEMORY_VMM ||
+        if (!flags || !location || !block || is_host(block) ||
             location->type != CU_MEM_LOCATION_TYPE_DEVICE)
                 return CUDA_ERROR_INVALID_VALUE;
         if (!sim_device(location->id))
                 return CUDA_ERROR_INVALID_DEVICE;
-        *flags = (unsigned long long)sim_vmm_access(block, sim_device(location->id));
+        *flags = (unsigned long long)access_of(block, sim_device(location->id));
         return CUDA_SUCCESS;
 }
 

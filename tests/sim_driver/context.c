@@ -51,8 +51,7 @@ struct sim_context *sim_context_peek(void)
         return entry && entry->context && !is_stale(entry) ? entry->context : NULL;
 }
 
-/* The current context, poisoned or not. */
-CUresult sim_context_current(struct sim_context **context)
+CUresult sim_context_named(struct sim_context **context)
 {
         struct entry *entry = top();
 
@@ -61,7 +60,15 @@ CUresult sim_context_current(struct sim_context **context)
         if (is_stale(entry))
                 return CUDA_ERROR_CONTEXT_IS_DESTROYED;
         *context = entry->context;
-        return state_of(entry->context);
+        return CUDA_SUCCESS;
+}
+
+/* The current context, poisoned or not. */
+CUresult sim_context_current(struct sim_context **context)
+{
+        CUresult result = sim_context_named(context);
+
+        return result == CUDA_SUCCESS ? state_of(*context) : result;
 }
 
 CUresult sim_current(struct sim_context **context)

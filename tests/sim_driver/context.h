@@ -20,6 +20,8 @@ bool sim_context_push(struct sim_context *context);
 void sim_context_drop(const struct sim_context *context);
 /* As sim_current(), for calls that a sticky error does not stop. */
 CUresult sim_context_current(struct sim_context **context);
+/* And for those that a reset does not stop either. */
+CUresult sim_context_named(struct sim_context **context);
 
 #pragma GCC visibility pop
 

@@ -257,6 +257,8 @@ CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 
         if (result != CUDA_SUCCESS)
                 return result;
+        if (address && !bytes)
+                *address = 0;
         if (!address || !bytes)
                 return CUDA_ERROR_INVALID_VALUE;
         result = sim_current(&context);

@@ -156,6 +156,16 @@ void sim_pool_free_now(struct sim_block *block)
         give(block, NULL);
 }
 
+/* In a fork child there is no memory to be had, nor anything that could take some back. */
+static CUresult resolve(CUstream handle, struct sim_stream **stream)
+{
+        if (!sim_in_child())
+                return sim_stream_resolve(handle, stream);
+        return handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD
+                       ? CUDA_ERROR_NOT_INITIALIZED
+                       : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 /* @pool: null for the current one of the stream's device. */
 static CUresult alloc_async(CUdeviceptr *address, size_t bytes, struct sim_pool *pool,
                             CUstream handle)
@@ -165,7 +175,7 @@ static CUresult alloc_async(CUdeviceptr *address, size_t bytes, struct sim_pool 
 
         if (!address)
                 return CUDA_ERROR_INVALID_VALUE;
-        result = sim_stream_resolve(handle, &stream);
+        result = resolve(handle, &stream);
         if (result != CUDA_SUCCESS)
                 return result;
         if (!bytes) {
@@ -177,6 +187,7 @@ static CUresult alloc_async(CUdeviceptr *address, size_t bytes, struct sim_pool 
         result = sim_capture_unsafe();
         if (result != CUDA_SUCCESS)
                 return result;
+        *address = 0; /* what a program finds if there is no memory */
         return take(pool ? pool : stream->context->device->current_pool, stream, bytes, address);
 }
 
@@ -202,14 +213,14 @@ SIM_STREAM_PAIR(cuMemFreeAsync, handle, (CUdeviceptr address, CUstream handle), 
 {
         struct sim_stream *stream;
         struct sim_block *block = sim_block_at(address);
-        CUresult result = sim_stream_resolve(handle, &stream);
+        CUresult result = resolve(handle, &stream);
 
-        if (result != CUDA_SUCCESS || !address)
-                return result;
-        if (sim_is_capturing(stream))
-                return sim_capture_free(stream, address);
-        result = sim_capture_unsafe();
         if (result != CUDA_SUCCESS)
+                return sim_in_child() && !block ? CUDA_ERROR_INVALID_VALUE : result;
+        if (sim_is_capturing(stream))
+                return address ? sim_capture_free(stream, address) : CUDA_SUCCESS;
+        result = sim_capture_unsafe();
+        if (result != CUDA_SUCCESS || !address)
                 return result;
         if (!block)
                 return CUDA_ERROR_INVALID_VALUE;

@@ -146,6 +146,8 @@ struct sim_call {
  */
 CUresult sim_enter(struct sim_call *call, const char *symbol, enum sim_need need);
 void sim_leave(struct sim_call *call);
+/* In a fork child of a process with a driver: there is none here. Needs no lock. */
+bool sim_in_child(void);
 
 #define SIM_ENTER_AS(name, need)                                                                   \
         struct sim_call sim_call __attribute__((cleanup(sim_leave))) = {.locked = false};          \

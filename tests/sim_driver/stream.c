@@ -196,12 +196,20 @@ CUresult CUDAAPI cuStreamDestroy_v2(CUstream handle)
 
 /* ---- waiting ---- */
 
+static bool is_created(CUstream handle)
+{
+        return handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD;
+}
+
 SIM_STREAM_PAIR(cuStreamSynchronize, handle, (CUstream handle), (handle))
 {
         struct sim_stream *stream;
         uint64_t id;
-        CUresult result = sim_stream_resolve(handle, &stream);
+        CUresult result;
 
+        if (sim_in_child()) /* nothing of the parent's runs here: it has ended */
+                return is_created(handle) ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+        result = sim_stream_resolve(handle, &stream);
         if (result)
                 return result;
         result = sim_capture_observe(stream);

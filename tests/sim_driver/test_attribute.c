@@ -136,6 +136,65 @@ Test(sim, SYNC_MEMOPS_can_be_set_except_on_mappings)
         }
 }
 
+Test(sim, tokens_for_peers_make_copies_synchronous)
+{
+        CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens;
+        CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_P2P_TOKENS;
+        void *values[] = {&tokens};
+        struct world world = begin();
+
+        for (int kind = 0; kind <= HOST; kind++) {
+                CUdeviceptr p = make(kind, world.s1);
+
+                expect(1, cuPointerGetAttributes(1, &attribute, values, p));
+                cr_expect_eq(get_int(p, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), kind == MANAGED);
+                expect(kind == HOST,
+                       cuPointerGetAttribute(&tokens, CU_POINTER_ATTRIBUTE_P2P_TOKENS, p));
+                cr_expect_eq(get_int(p, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), kind != HOST);
+        }
+}
+
+Test(sim, no_other_attribute_can_be_set)
+{
+        struct world world = begin();
+        unsigned int set = 1;
+
+        for (int kind = 0; kind <= HOST; kind++) {
+                CUdeviceptr p = make(kind, world.s1);
+
+                expect(kind == MAPPING ? 801 : 1,
+                       cuPointerSetAttribute(&set, CU_POINTER_ATTRIBUTE_BUFFER_ID, p));
+        }
+}
+
+Test(sim, access_is_told_of_device_memory)
+{
+        static const int codes[KINDS] = {[HOST] = 1};
+        static const unsigned long long access[KINDS] = {[POOL] = 3, [MAPPING] = 3, [HOST] = 7};
+        CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+        struct world world = begin();
+        unsigned long long flags;
+
+        for (int kind = 0; kind < KINDS; kind++) {
+                flags = 7;
+                expect(codes[kind], cuMemGetAccess(&flags, &location, make(kind, world.s1) + 512));
+                cr_expect_eq(flags, access[kind], "%s", table[kind].name);
+        }
+        expect(1, cuMemGetAccess(&flags, &location, 0x1000));
+}
+
+#if CUDA_VERSION >= 12080
+Test(sim, only_plain_memory_takes_the_decompression_engine)
+{
+        struct world world = begin();
+
+        for (int kind = 0; kind < KINDS; kind++)
+                cr_expect_eq(get_int(make(kind, world.s1),
+                                     CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE),
+                             kind == DEVICE, "%s", table[kind].name);
+}
+#endif
+
 Test(sim, a_buffer_id_is_new_also_at_an_old_address)
 {
         unsigned long long first, second;
@@ -165,7 +224,8 @@ Test(sim, a_freed_or_unknown_pointer_has_no_attributes)
         spin(&world, world.s1, 50 * MS);
         ok(cuMemFreeAsync(q, world.s1));
         expect(1, cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, q));
-        expect(500, cuMemGetAddressRange(NULL, NULL, q));
+        expect(500, cuMemGetAddressRange(&p, NULL, q));
+        ok(cuMemGetAddressRange(NULL, NULL, q)); /* nothing is asked */
 }
 
 Test(sim, the_plural_query_answers_defaults_instead_of_errors)
@@ -189,7 +249,9 @@ Test(sim, the_plural_query_answers_defaults_instead_of_errors)
         type = 7;
         bytes = 7;
         ok(cuPointerGetAttributes(4, attributes, values, 0x1234));
-        cr_expect(!context && !type && !host && !bytes);
+        cr_expect(!context && !type);
+        cr_expect_eq(host, (void *)0x1234, "the host would have it there");
+        cr_expect_eq(bytes, 7, "a range that is none is not written");
         ok(cuMemAlloc(&p, 1000));
         expect(1, cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, p));
         host = &host;

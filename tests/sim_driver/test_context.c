@@ -141,6 +141,7 @@ Test(sim, a_reset_keeps_the_handle_and_changes_the_id)
         struct world world = begin();
         unsigned long long id = id_of(NULL);
         CUcontext got;
+        CUdevice device;
         CUdeviceptr p, q, a;
         unsigned int flags;
         int active;
@@ -159,8 +160,21 @@ Test(sim, a_reset_keeps_the_handle_and_changes_the_id)
         expect(709, cuCtxSynchronize());
         expect(709, cuMemAllocAsync(&q, 64, NULL));
 #if CUDA_VERSION >= 12000
-        expect(709, cuCtxGetId(NULL, &id));
+        {
+                unsigned long long after = 0;
+
+                ok(cuCtxGetId(NULL, &after)); /* a dead context still tells its name */
+                cr_expect_eq(after, id);
+                ok(cuCtxGetId(world.context, &after));
+                cr_expect_eq(after, id);
+        }
 #endif
+        ok(cuCtxPushCurrent(world.context));
+        ok(cuCtxGetDevice(&device));
+        cr_expect_eq(device, world.device);
+        ok(cuCtxPopCurrent(&got));
+        expect(709, cuMemFree(0));
+        expect(709, cuMemsetD8(a, 1, 4096));
         ok(cuDevicePrimaryCtxRetain(&got, world.device));
         cr_expect_eq(got, world.context);
         cr_expect_neq(id_of(NULL), id);

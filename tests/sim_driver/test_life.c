@@ -75,6 +75,7 @@ Test(sim, devices_and_their_memory_can_be_chosen)
 /* ---- fork ---- */
 
 static CUdeviceptr parents;
+static CUstream parents_stream;
 
 static void use_in_a_child(void)
 {
@@ -86,6 +87,15 @@ static void use_in_a_child(void)
         expect(3, cuInit(0));
         expect(3, cuCtxSynchronize());
         expect(3, cuStreamQuery(NULL));
+        expect(3, cuStreamSynchronize(NULL));
+        expect(3, cuMemAllocAsync(&p, 16, NULL));
+        if (parents_stream) { /* which these calls still find */
+                ok(cuStreamSynchronize(parents_stream));
+                expect(2, cuMemAllocAsync(&p, 16, parents_stream));
+                expect(2, cuMemFreeAsync(parents, parents_stream));
+                expect(1, cuMemFreeAsync(parents + 512, parents_stream));
+                expect(3, cuStreamQuery(parents_stream));
+        }
         ok(cuDriverGetVersion(&version));
         _exit(0);
 }
@@ -93,7 +103,10 @@ static void use_in_a_child(void)
 /* M25 */
 Test(sim, a_fork_child_has_no_driver_and_the_parent_keeps_its_own)
 {
-        begin();
+        struct world world = begin();
+
+        parents_stream = world.s1;
+        spin(&world, world.s1, 50 * MS);
         ok(cuMemAlloc(&parents, 4096));
         cr_expect_eq(in_child(use_in_a_child), 0);
         ok(cuMemsetD8(parents, 1, 4096));

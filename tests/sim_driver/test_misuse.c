@@ -48,7 +48,8 @@ Test(sim, zero_bytes_are_an_error_for_one_allocator_and_null_for_the_other)
         void *host = &p;
 
         expect(1, cuMemAlloc(&p, 0));
-        cr_assert_eq(p, 7);
+        cr_assert_eq(p, 0);
+        p = 7;
         expect(1, cuMemAlloc(NULL, 16));
         ok(cuMemAllocAsync(&p, 0, world.s1));
         cr_assert_eq(p, 0);
@@ -94,7 +95,9 @@ Test(sim, too_large_a_request_is_out_of_memory)
         expect(2, cuMemAlloc(&p, (size_t)1 << 50));
         cr_assert_eq(p, 0);
         expect(2, cuMemAlloc(&p, SIZE_MAX));
+        p = 7;
         expect(2, cuMemAllocAsync(&p, (size_t)1 << 50, world.s1));
+        cr_expect_eq(p, 0);
         expect(2, cuMemAllocAsync(&p, SIZE_MAX, world.s1));
         expect(2, cuMemAllocManaged(&p, SIZE_MAX, CU_MEM_ATTACH_GLOBAL));
 }
@@ -258,6 +261,36 @@ Test(sim, cuMemFree_does_not_wait_for_another_context)
         ok(cuStreamQuery(s3));
 }
 
+/* Whatever names its context by a handle needs no current one. */
+Test(sim, without_a_context_streams_and_events_of_one_work)
+{
+        struct world world = begin();
+        CUcontext context;
+        unsigned int flags;
+        CUevent event, other;
+
+        ok(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+        ok(cuCtxSetCurrent(NULL));
+        expect(201, cuEventCreate(&other, CU_EVENT_DISABLE_TIMING));
+        expect(201, cuStreamQuery(CU_STREAM_LEGACY));
+        expect(201, cuStreamGetCtx(CU_STREAM_LEGACY, &context));
+        expect(201, cuMemFreeAsync(0, CU_STREAM_LEGACY));
+        expect(1, cuMemPoolTrimTo(NULL, 0));
+        ok(cuStreamGetCtx(world.s1, &context));
+        cr_expect_eq(context, world.context);
+        ok(cuStreamGetFlags(world.s1, &flags));
+#if CUDA_VERSION >= 12050
+        ok(cuCtxRecordEvent(world.context, event));
+        ok(cuEventQuery(event));
+#endif
+        ok(cuEventRecord(event, world.s1));
+        ok(cuEventSynchronize(event));
+        ok(cuStreamWaitEvent(world.s2, event, 0));
+        ok(cuStreamQuery(world.s2));
+        ok(cuStreamSynchronize(world.s2));
+        ok(cuEventDestroy(event));
+}
+
 /* M16 */
 Test(sim, without_a_context_only_frees_work)
 {
@@ -273,7 +306,8 @@ Test(sim, without_a_context_only_frees_work)
         expect(201, cuMemAllocAsync(&p, 0, NULL));
         ok(cuMemAllocAsync(&p, 16, world.s1));
         expect(201, cuMemGetInfo(NULL, NULL));
-        expect(201, cuMemGetAddressRange(NULL, NULL, q));
+        expect(201, cuMemGetAddressRange(&p, NULL, q));
+        ok(cuMemGetAddressRange(NULL, NULL, q)); /* nothing is asked */
         expect(201, cuMemHostAlloc((void **)&p, 16, 0));
         ok(cuMemFree(q));
 }

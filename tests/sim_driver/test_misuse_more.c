@@ -31,28 +31,50 @@ Test(sim, calls_that_a_capture_forbids_kill_it)
         CUmemoryPool pool;
         cuuint64_t value;
         static char host[4096];
-        CUdeviceptr p;
+        CUdeviceptr p, freed;
         void *pinned;
         CUgraph graph;
 
         ok(cuDeviceGetDefaultMemPool(&pool, world.device));
-        for (int call = 0; call < 9; call++) {
+        ok(cuMemAllocAsync(&freed, 64, world.s2));
+        for (int call = 0; call < 12; call++) {
                 CUresult got = CUDA_SUCCESS;
 
                 ok(cuStreamBeginCapture(world.s1, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-                got = call == 0   ? cuMemAlloc(&p, 64)
-                      : call == 1 ? cuMemFree(0)
-                      : call == 2 ? cuMemAllocAsync(&p, 64, world.s2)
-                      : call == 3 ? cuMemAllocManaged(&p, 64, CU_MEM_ATTACH_GLOBAL)
-                      : call == 4 ? cuMemHostAlloc(&pinned, 64, 0)
-                      : call == 5 ? cuMemHostRegister(host, sizeof(host), 0)
-                      : call == 6 ? cuMemHostUnregister(host)
-                      : call == 7 ? cuMemPoolTrimTo(pool, 0)
-                                  : cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
-                                                          &value);
+                got = call == 0    ? cuMemAlloc(&p, 64)
+                      : call == 1  ? cuMemFree(0)
+                      : call == 2  ? cuMemAllocAsync(&p, 64, world.s2)
+                      : call == 3  ? cuMemAllocManaged(&p, 64, CU_MEM_ATTACH_GLOBAL)
+                      : call == 4  ? cuMemHostAlloc(&pinned, 64, 0)
+                      : call == 5  ? cuMemHostRegister(host, sizeof(host), 0)
+                      : call == 6  ? cuMemHostUnregister(host)
+                      : call == 7  ? cuMemPoolTrimTo(pool, 0)
+                      : call == 8  ? cuMemFreeAsync(0, world.s2)
+                      : call == 9  ? cuMemFreeAsync(freed, world.s2)
+                      : call == 10 ? cuMemFree(0x1234)
+                                   : cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+                                                           &value);
                 cr_expect_eq(got, 900, "call %d answers %d", call, got);
                 expect(901, cuStreamEndCapture(world.s1, &graph));
         }
+}
+
+Test(sim, a_free_of_nothing_is_no_node_and_harms_no_capture)
+{
+        struct world world = begin();
+        CUgraph graph;
+        size_t nodes;
+
+        ok(cuStreamBeginCapture(world.s1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        ok(cuMemFreeAsync(0, world.s1));
+        ok(cuStreamEndCapture(world.s1, &graph));
+        ok(cuGraphGetNodes(graph, NULL, &nodes));
+        cr_expect_eq(nodes, 0);
+        ok(cuStreamBeginCapture(world.s1, CU_STREAM_CAPTURE_MODE_RELAXED));
+        ok(cuMemFreeAsync(0, world.s2));
+        ok(cuMemFree(0));
+        expect(1, cuMemFree(0x1234));
+        ok(cuStreamEndCapture(world.s1, &graph));
 }
 
 /* The last row of table 3A. */

@@ -316,10 +316,13 @@ static bool is_mapped_whole(uint64_t base, uint64_t bytes)
         return true;
 }
 
+/* Of a reserved range in which nothing is mapped there is nothing to unmap, and that succeeds. */
 CUresult CUDAAPI cuMemUnmap(CUdeviceptr base, size_t bytes)
 {
         SIM_ENTER(cuMemUnmap);
 
+        if (bytes && find_reservation(base, bytes) && !sim_block_overlaps(base, bytes))
+                return CUDA_SUCCESS;
         if (!bytes || !is_mapped_whole(base, bytes))
                 return CUDA_ERROR_INVALID_VALUE;
         while (bytes) {
