@@ -99,6 +99,7 @@ ParameterizedTest(bool *old, stamp, covers_a_non_blocking_stream)
         run_on(stream);
         stamp = in_context(&stream, 1);
         expect_done_with_the_kernel(&stamp);
+        sp_stamp_drop(&stamp);
 }
 
 ParameterizedTestParameters(stamp, covers_the_default_streams)
@@ -163,6 +164,7 @@ ParameterizedTest(bool *old, stamp, makes_another_stream_wait)
         cr_assert_eq(sp_stamp_make_wait(&first, idle), CUDA_SUCCESS);
         cr_assert_eq(sp_stamp_on_stream(&stamper, idle, &second), CUDA_SUCCESS);
         expect_done_with_the_kernel(&second);
+        sp_stamp_drop(&first);
 }
 
 ParameterizedTestParameters(stamp, uses_dropped_events_again)
