@@ -47,6 +47,36 @@ static CUresult call_mem_free_null(struct bench *b)
         return cu.MemFree(0);
 }
 
+static CUresult call_mem_free_unknown(struct bench *b)
+{
+        (void)b;
+        return cu.MemFree(0x1234);
+}
+
+static CUresult call_free_async_other(struct bench *b)
+{
+        CUresult result = cu.MemFreeAsync(b->plain, b->other);
+
+        if (!result)
+                b->plain = 0;
+        return result;
+}
+
+static CUresult call_free_async_other_null(struct bench *b)
+{
+        return cu.MemFreeAsync(0, b->other);
+}
+
+static CUresult call_free_async_other_unknown(struct bench *b)
+{
+        return cu.MemFreeAsync(0x1234, b->other);
+}
+
+static CUresult call_free_async_capturing_null(struct bench *b)
+{
+        return cu.MemFreeAsync(0, b->capturing);
+}
+
 static CUresult call_alloc_async_other(struct bench *b)
 {
         return cu.MemAllocAsync(&b->async, 4096, b->other);

@@ -70,6 +70,7 @@ def main():
     parser.add_argument('--shim', help='libstreampool_shim.so')
     parser.add_argument('--expected', help='file with what the bare driver is to say')
     parser.add_argument('--mode', help='STREAMPOOL_MODE of the run that is compared with the bare one')
+    parser.add_argument('--jobs', default='', help='processes at once (default: one a processor)')
     parser.add_argument('--set', action='append', default=[], help='NAME=VALUE for that run')
     parser.add_argument('--limit', type=float, default=110, help='seconds for one run')
     options = parser.parse_args()
@@ -77,7 +78,8 @@ def main():
     settings = dict(item.split('=', 1) for item in options.set)
     alone = {k: v for k, v in settings.items() if k.startswith('SIM_')}
     verbs = flags(options.program)
-    bare, status = run(options.program, options.driver, None, alone, options.only, options.limit)
+    arguments = (['--jobs', options.jobs] if options.jobs else []) + options.only
+    bare, status = run(options.program, options.driver, None, alone, arguments, options.limit)
     if status == 77:
         print('no driver')
         return 77
@@ -91,7 +93,7 @@ def main():
         wrong = compare(wanted, bare, 'expected', 'bare', verbs, False)
     else:
         settings.update(STREAMPOOL_MODE=options.mode, STREAMPOOL_REPORT='none')
-        shimmed, _ = run(options.program, options.driver, options.shim, settings, options.only,
+        shimmed, _ = run(options.program, options.driver, options.shim, settings, arguments,
                          options.limit)
         wrong = compare(bare, lines(shimmed), 'bare', 'shim', verbs, options.mode == 'pool')
     print(f'{len(bare) - min(wrong, len(bare))} cases agree, {wrong} differ')

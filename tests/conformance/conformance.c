@@ -2,25 +2,19 @@
 /*
  * Conformance -- what a driver answers, written down as text
  *
- *   conformance                 all cases
- *   conformance GROUP...        the cases of these groups, or single cases
- *   conformance --list          name, flags and reason of every case
- *   conformance --run FIRST     (internal) the cases of one process
- *
- * The first process never calls CUDA. It starts itself again for every run of
- * cases that may share a process, copies what they print, and counts lines: if
- * a process dies in the middle of a line, the line says so and the next
- * process starts with the next case.
+ *   conformance [--jobs N]            all cases, N processes at once
+ *   conformance [--jobs N] GROUP...   the cases of these groups, or single cases
+ *   conformance --list                name, flags and reason of every case
+ *   conformance --run CASE...         (internal) these cases, in this process
  */
 #include "conformance.h"
+#include "runner.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define CASES_MAX        256
@@ -96,25 +90,20 @@ void conf_cold_start(void)
         CU_OK(cu.StreamCreate(&conf.b2, CU_STREAM_DEFAULT));
 }
 
-static bool is_alone(const struct conf_case *one)
+static int run_here(void)
 {
-        return one->flags & (CONF_ALONE | CONF_COLD);
-}
+        bool alone = cases[0]->flags & (CONF_ALONE | CONF_COLD);
 
-static int run_from(int first)
-{
         cu_load();
-        if (!(cases[first]->flags & CONF_COLD))
+        if (!(cases[0]->flags & CONF_COLD))
                 conf_cold_start();
-        for (int i = first; i < case_count; i++) {
-                if (i > first && (is_alone(cases[i]) || is_alone(cases[first])))
-                        break;
+        for (int i = 0; i < case_count; i++) {
                 printf("%s", cases[i]->name);
                 fflush(stdout);
                 alarm(SECONDS_PER_CASE);
                 cases[i]->run();
                 alarm(0);
-                if (!is_alone(cases[i]))
+                if (!alone)
                         CU_OK(cu.CtxSynchronize());
                 printf("\n");
                 fflush(stdout);
@@ -122,7 +111,7 @@ static int run_from(int first)
         return 0;
 }
 
-/* the process that starts them */
+/* the command line */
 
 static void list_cases(void)
 {
@@ -133,73 +122,6 @@ static void list_cases(void)
 
                 printf("%s\t%s\t%s\n", cases[i]->name, verb, cases[i]->why ? cases[i]->why : "");
         }
-}
-
-static pid_t start_from(const char *self, int first, int argc, char **argv, int out)
-{
-        char number[16];
-        char *arguments[CASES_MAX] = {(char *)self, (char *)"--run", number};
-        pid_t child = fork();
-
-        if (child)
-                return child;
-        snprintf(number, sizeof(number), "%d", first);
-        for (int i = 0; i < argc; i++)
-                arguments[3 + i] = argv[i];
-        dup2(out, STDOUT_FILENO);
-        close(out);
-        execv("/proc/self/exe", arguments);
-        _exit(127);
-}
-
-/* Copy what one process prints; return how many lines it finished. */
-static int copy_lines(int in, bool *in_line)
-{
-        int lines = 0;
-        char c;
-
-        *in_line = false;
-        while (read(in, &c, 1) == 1) {
-                putchar(c);
-                *in_line = c != '\n';
-                lines += c == '\n';
-        }
-        fflush(stdout);
-        return lines;
-}
-
-static int run_all(const char *self, int argc, char **argv)
-{
-        int failures = 0;
-
-        for (int next = 0; next < case_count;) {
-                int ends[2], status, lines;
-                bool in_line;
-                pid_t child;
-
-                if (pipe(ends))
-                        return 99;
-                child = start_from(self, next, argc, argv, ends[1]);
-                close(ends[1]);
-                lines = copy_lines(ends[0], &in_line);
-                close(ends[0]);
-                if (waitpid(child, &status, 0) < 0)
-                        return 99;
-                next += lines;
-                if (WIFEXITED(status) && !WEXITSTATUS(status) && !in_line && lines)
-                        continue;
-                if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-                        return 77;
-                failures++;
-                if (!in_line && next < case_count)
-                        printf("%s", cases[next]->name);
-                if (WIFSIGNALED(status))
-                        printf(" killed by signal %d\n", WTERMSIG(status));
-                else
-                        printf(" ended with status %d\n", WEXITSTATUS(status));
-                next++;
-        }
-        return failures ? 1 : 0;
 }
 
 /* Whether the command line asks for @one: by its name, by its group, or by nothing at all. */
@@ -219,8 +141,9 @@ static bool is_wanted(const struct conf_case *one, int argc, char **argv)
 int main(int argc, char **argv)
 {
         bool list = argc > 1 && !strcmp(argv[1], "--list");
-        bool run = argc > 2 && !strcmp(argv[1], "--run");
-        int skip = run ? 3 : list ? 2 : 1;
+        bool run = argc > 1 && !strcmp(argv[1], "--run");
+        bool counted = argc > 2 && !strcmp(argv[1], "--jobs");
+        int skip = counted ? 3 : list || run ? 2 : 1;
 
         for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
                 for (const struct conf_case *one = groups[g]; one->name; one++) {
@@ -235,6 +158,6 @@ int main(int argc, char **argv)
         if (list || !case_count)
                 return 0;
         if (run)
-                return run_from(atoi(argv[2]));
-        return run_all(argv[0], argc - skip, argv + skip);
+                return run_here();
+        return runner_run(cases, case_count, counted ? atoi(argv[2]) : runner_jobs());
 }

@@ -10,10 +10,9 @@
  * The same program runs on the simulated driver and on the real one, alone and
  * under the shim, and the four texts are compared.
  *
- * Cases of a group share a process. A case that leaves the driver unusable has
- * one of its own. A case that the real driver does not survive is listed with
- * the reason and never run; so is the reason where the shim answers otherwise
- * on purpose.
+ * Cases share processes, and several processes run at once. A case that leaves the driver unusable
+ * has one of its own. A case that the real driver does not survive is listed with the reason and
+ * never run; so is the reason where the shim answers otherwise on purpose.
  */
 
 #include "cu.h"
@@ -23,6 +22,8 @@ enum conf_flags {
         CONF_COLD = 1u << 1,    /* a process of its own, and the driver not yet started */
         CONF_DIFFERS = 1u << 2, /* the shim answers otherwise, for the reason given */
         CONF_KILLS = 1u << 3,   /* the real driver dies; never run */
+        CONF_QUIET =
+                1u << 4, /* while no other process uses the device: time or free memory counts */
 };
 
 struct conf_case {

@@ -144,22 +144,37 @@ static uint64_t context_id(CUcontext context)
         return id;
 }
 #else
-/* Without ids, count: the caller only asks whether two differ. */
+/* Without ids, count how often a context was made: the caller asks whether two are the same. */
 static uint64_t context_id(CUcontext context)
 {
-        static uint64_t next;
+        unsigned int flags;
+        static uint64_t made;
+        static int was_active;
+        int active = 0;
 
         (void)context;
-        return ++next;
+        CU_OK(cu.DevicePrimaryCtxGetState(conf.device, &flags, &active));
+        made += active && !was_active;
+        was_active = active;
+        return made;
 }
 #endif
 
-static void after_reset(void)
+/* The handle still has a name and a place, but nothing can be done with it: @p is a dead block. */
+static void after_reset(CUdeviceptr p)
 {
         CUdeviceptr q;
+        CUcontext popped;
+        CUdevice device;
         CUevent event;
         size_t left, total;
 
+        CODE(CtxPushCurrent, conf.context);
+        CODE(CtxGetDevice, &device);
+        CODE(CtxPopCurrent, &popped);
+        CODE(MemFree, p);
+        CODE(MemFree, 0);
+        CODE(MemsetD8, p, 1, 16);
         CODE(MemAlloc, &q, MIB);
         CODE(MemAllocAsync, &q, MIB, NULL);
         CODE(EventCreate, &event, CU_EVENT_DISABLE_TIMING);
@@ -178,8 +193,8 @@ static void reset(void)
         CU_OK(cu.MemAlloc(&q, 3 * MIB));
         CU_OK(cu.MemFree(q));
         CODE(DevicePrimaryCtxReset, conf.device);
-        CODE(MemFree, p);
-        after_reset();
+        conf_say("same_id=%d", context_id(conf.context) == before);
+        after_reset(p);
         CODE(DevicePrimaryCtxRetain, &again, conf.device);
         conf_say("same_handle=%d other_id=%d", again == conf.context, context_id(again) != before);
         CU_OK(cu.CtxSetCurrent(again));
@@ -190,6 +205,26 @@ static void reset(void)
         conf_say("value=%u", back);
         CODE(MemFree, q);
         CODE(MemFree, q);
+}
+
+/* Memory of a pool belongs to no context (A20). */
+static void reset_with_pool_memory(void)
+{
+        CUcontext again;
+        CUdeviceptr p;
+        uint32_t back = 0;
+
+        CU_OK(cu.MemAllocAsync(&p, MIB, conf.n1));
+        CU_OK(cu_fill(&conf.kernels, conf.n1, p, MIB / 4, 23));
+        CU_OK(cu.StreamSynchronize(conf.n1));
+        CODE(DevicePrimaryCtxReset, conf.device);
+        CODE(MemFree, p);
+        CODE(DevicePrimaryCtxRetain, &again, conf.device);
+        CU_OK(cu.CtxSetCurrent(again));
+        CODE(MemcpyDtoH, &back, p + MIB - 4, 4);
+        conf_say("value=%u", back);
+        CODE(MemFree, p);
+        CODE(MemFree, p);
 }
 
 static void released_to_the_last(void)
@@ -281,6 +316,7 @@ const struct conf_case conf_context[] = {
         {"context.async_memory_and_the_current_context", async_memory_and_the_current_context, 0,
          NULL},
         {"context.reset", reset, CONF_ALONE, NULL},
+        {"context.reset_with_pool_memory", reset_with_pool_memory, CONF_ALONE, NULL},
         {"context.released_to_the_last", released_to_the_last, CONF_ALONE, NULL},
         {"context.reset_again_and_again", reset_again_and_again, CONF_ALONE, NULL},
         {"context.second_device", second_device, CONF_ALONE, NULL},

@@ -14,6 +14,7 @@ static void alloc_of_nothing(void)
         CUdeviceptr p = 1;
 
         CODE(MemAlloc, &p, 0);
+        conf_say("null=%d", p == 0);
         CODE(MemAlloc, NULL, 16);
 }
 
@@ -22,15 +23,20 @@ static void alloc_of_too_much(void)
         CUdeviceptr p = 1;
 
         CODE(MemAlloc, &p, (size_t)1 << 50);
+        conf_say("null=%d", p == 0);
         CODE(MemAlloc, &p, SIZE_MAX);
         CODE(MemAlloc, &p, SIZE_MAX - 100);
         CODE(MemAlloc, &p, 4096);
         CODE(MemFree, p);
 }
 
+/* Of nothing there is nothing to wait for. */
 static void free_of_null(void)
 {
+        CU_OK(cu_spin(&conf.kernels, conf.n1, 50000000));
         CODE(MemFree, 0);
+        CODE(StreamQuery, conf.n1);
+        CU_OK(cu.StreamSynchronize(conf.n1));
 }
 
 static void alignment(void)
@@ -176,9 +182,41 @@ static void without_context(void *argument)
         CODE(MemFree, live);
         CODE(MemGetInfo, &bytes, &total);
         CODE(MemGetAddressRange, &base, &bytes, live);
+        CODE(MemGetAddressRange, NULL, NULL, live);
         CODE(MemHostAlloc, &host, 16, 0);
         CODE(StreamSynchronize, 0);
         CODE(CtxSynchronize);
+}
+
+static void streams_without_context(void *argument)
+{
+        CUevent event = *(CUevent *)argument, other;
+        CUdeviceptr p;
+
+        CODE(EventCreate, &other, CU_EVENT_DISABLE_TIMING);
+        CODE(MemAllocAsync, &p, 512, CU_STREAM_LEGACY);
+        CODE(MemAllocAsync, &p, 512, CU_STREAM_PER_THREAD);
+        CODE(MemAllocAsync, &p, 512, conf.n1);
+        CODE(MemFreeAsync, p, CU_STREAM_LEGACY);
+        CODE(MemFreeAsync, p, conf.n1);
+        CODE(MemFreeAsync, 0, CU_STREAM_LEGACY);
+        CODE(MemFreeAsync, 0, conf.n1);
+        CODE(StreamQuery, CU_STREAM_LEGACY);
+        CODE(EventRecord, event, conf.n1);
+        CODE(EventSynchronize, event);
+        CODE(StreamWaitEvent, conf.n2, event, 0);
+        CODE(StreamQuery, conf.n2);
+        CODE(StreamSynchronize, conf.n2);
+        CODE(EventDestroy, event);
+}
+
+/* Streams and events have a context of their own. */
+static void streams_and_no_current_context(void)
+{
+        CUevent event;
+
+        CU_OK(cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING));
+        conf_on_thread(NULL, streams_without_context, &event);
 }
 
 static void no_current_context(void)
@@ -206,15 +244,16 @@ static void free_on_another_thread(void)
 const struct conf_case conf_memory[] = {
         {"memory.alloc_of_nothing", alloc_of_nothing, 0, NULL},
         {"memory.alloc_of_too_much", alloc_of_too_much, 0, NULL},
-        {"memory.free_of_null", free_of_null, 0, NULL},
+        {"memory.free_of_null", free_of_null, CONF_QUIET, NULL},
         {"memory.alignment", alignment, 0, NULL},
         {"memory.blocks_are_apart", blocks_are_apart, 0, NULL},
         {"memory.copies", copies, 0, NULL},
         {"memory.info_pointers", info_pointers, 0, NULL},
-        {"memory.info_follows_large_blocks", info_follows_large_blocks, 0, NULL},
-        {"memory.info_after_many_small_blocks", info_after_many_small_blocks, 0, NULL},
-        {"memory.info_is_a_promise", info_is_a_promise, CONF_ALONE, NULL},
+        {"memory.info_follows_large_blocks", info_follows_large_blocks, CONF_QUIET, NULL},
+        {"memory.info_after_many_small_blocks", info_after_many_small_blocks, CONF_QUIET, NULL},
+        {"memory.info_is_a_promise", info_is_a_promise, CONF_ALONE | CONF_QUIET, NULL},
         {"memory.no_current_context", no_current_context, 0, NULL},
+        {"memory.streams_and_no_current_context", streams_and_no_current_context, 0, NULL},
         {"memory.free_on_another_thread", free_on_another_thread, 0, NULL},
         {NULL, NULL, 0, NULL},
 };

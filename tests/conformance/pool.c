@@ -266,7 +266,7 @@ const struct conf_case conf_pool[] = {
         {"pool.set_codes", set_codes, 0, NULL},
         {"pool.used_of_a_new_pool", used_of_a_new_pool, 0, NULL},
         {"pool.used_of_the_default_pool", used_of_the_default_pool, CONF_ALONE, NULL},
-        {"pool.trim", trim, CONF_ALONE, NULL},
+        {"pool.trim", trim, CONF_ALONE | CONF_QUIET, NULL},
         {"pool.threshold", threshold, 0, NULL},
         {"pool.size_limit", size_limit, 0, NULL},
         {"pool.destroyed_with_a_live_block", destroyed_with_a_live_block, 0, NULL},

@@ -7,6 +7,8 @@
  */
 #include "conformance.h"
 
+#include <string.h>
+
 #define MIB ((size_t)1 << 20)
 
 /* One attribute: its value as a number, or the code if there is one. */
@@ -159,24 +161,60 @@ static void buffer_ids(void)
         conf_say("repeated=%d", same);
 }
 
-static void several_at_once(void)
+/* Filled with what no driver writes before each call. */
+static struct {
+        CUdeviceptr start, host;
+        size_t bytes;
+        unsigned int type;
+        CUcontext context;
+} several;
+
+#define SENTINEL 0x77
+
+/* What many attributes at once say of @p; its start is at @base. */
+static void say_several(CUdeviceptr p, CUdeviceptr base)
 {
         CUpointer_attribute names[] = {
                 CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
-                CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_CONTEXT};
-        CUdeviceptr p, start = 1;
-        size_t bytes = 1;
-        unsigned int type = 1;
-        CUcontext context = NULL;
-        void *values[] = {&start, &bytes, &type, &context};
+                CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_CONTEXT,
+                CU_POINTER_ATTRIBUTE_HOST_POINTER};
+        void *values[] = {&several.start, &several.bytes, &several.type, &several.context,
+                          &several.host};
+        CUdeviceptr untouched;
+
+        memset(&several, SENTINEL, sizeof(several));
+        memset(&untouched, SENTINEL, sizeof(untouched));
+        CODE(PointerGetAttributes, 5, names, values, p);
+        conf_say("start=%s", several.start == untouched ? "untouched"
+                             : several.start == base    ? "base"
+                                                        : "other");
+        if (several.bytes == untouched)
+                conf_say("bytes=untouched");
+        else
+                conf_say("bytes=%zu", several.bytes);
+        conf_say("type=%u context=%s host=%s", several.type,
+                 !several.context                  ? "null"
+                 : several.context == conf.context ? "own"
+                                                   : "other",
+                 !several.host       ? "null"
+                 : several.host == p ? "itself"
+                                     : "other");
+}
+
+static void several_at_once(void)
+{
+        CUdeviceptr p;
 
         CU_OK(cu.MemAlloc(&p, 3000));
-        CODE(PointerGetAttributes, 4, names, values, p + 100);
-        conf_say("base=%d bytes=%zu type=%u own=%d", start == p, bytes, type,
-                 context == conf.context);
+        say_several(p + 100, p);
         CU_OK(cu.MemFree(p));
-        CODE(PointerGetAttributes, 4, names, values, 0x1234);
-        conf_say("start=%llu bytes=%zu type=%u context=%d", start, bytes, type, context != NULL);
+        say_several(p, p);
+        say_several(0x1234, 0x1234);
+        CU_OK(cu.MemAllocAsync(&p, 3000, conf.n1));
+        say_several(p + 100, p);
+        CU_OK(cu.MemFreeAsync(p, conf.n1));
+        CU_OK(cu.StreamSynchronize(conf.n1));
+        say_several(p, p);
 }
 
 static void address_range(void)
@@ -192,6 +230,8 @@ static void address_range(void)
         CODE(MemGetAddressRange, &base, &bytes, p + 1000);
         CODE(MemGetAddressRange, &base, &bytes, 0x1234);
         CU_OK(cu.MemFree(p));
+        CODE(MemGetAddressRange, &base, &bytes, p);
+        CODE(MemGetAddressRange, NULL, NULL, p);
         CU_OK(cu.MemAllocAsync(&p, 1000, conf.n1));
         CODE(MemGetAddressRange, &base, &bytes, p + 999);
         conf_say("base=%d bytes=%zu", base == p, bytes);
@@ -233,6 +273,69 @@ static void sync_memops(void)
         CU_OK(cu.StreamSynchronize(conf.n1));
         say_number("async", CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p);
         CU_OK(cu.MemFreeAsync(p, conf.n1));
+}
+
+/* Tokens are refused by nobody, and from then on the block's copies are synchronous. */
+static void tokens(void)
+{
+        CUDA_POINTER_ATTRIBUTE_P2P_TOKENS pair;
+        CUdeviceptr p;
+
+        CU_OK(cu.MemAlloc(&p, 4096));
+        say_number("before", CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p);
+        CODE(PointerGetAttribute, &pair, CU_POINTER_ATTRIBUTE_P2P_TOKENS, p);
+        say_number("after", CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p);
+        CU_OK(cu.MemFree(p));
+        CU_OK(cu.MemAlloc(&p, 4096));
+        say_number("next", CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p);
+        CU_OK(cu.MemFree(p));
+}
+
+/* An attribute of a yes or a no is four bytes wide, whatever is behind them. */
+static void say_width(const char *name, CUpointer_attribute attribute, CUdeviceptr p)
+{
+        uint32_t value[2] = {2, 2};
+        CUresult result = cu.PointerGetAttribute(value, attribute, p);
+
+        conf_say("%s:code=%d value=%u behind=%u", name, (int)result, value[0], value[1]);
+}
+
+static void widths(void)
+{
+        CUdeviceptr p;
+
+        CU_OK(cu.MemAlloc(&p, 3 * MIB));
+        say_width("sync_memops", CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p);
+        say_width("managed", CU_POINTER_ATTRIBUTE_IS_MANAGED, p);
+        say_width("mapped", CU_POINTER_ATTRIBUTE_MAPPED, p);
+        say_width("rdma", CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE, p);
+        CU_OK(cu.MemFree(p));
+}
+
+static void attributes_nobody_can_set(void)
+{
+        unsigned int on = 1;
+        CUdeviceptr p;
+
+        CU_OK(cu.MemAlloc(&p, 4096));
+        CODE(PointerSetAttribute, &on, CU_POINTER_ATTRIBUTE_BUFFER_ID, p);
+        CODE(PointerSetAttribute, &on, CU_POINTER_ATTRIBUTE_IS_MANAGED, p);
+        CODE(PointerSetAttribute, &on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, 0x1234);
+        CU_OK(cu.MemFree(p));
+        CODE(PointerSetAttribute, &on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p);
+}
+
+static void access_of_plain_memory(void)
+{
+        CUmemLocation place = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = conf.device};
+        unsigned long long flags = 7;
+        CUdeviceptr p;
+
+        CU_OK(cu.MemAlloc(&p, 4 * MIB));
+        CODE(MemGetAccess, &flags, &place, p);
+        conf_say("flags=%llu", flags);
+        CU_OK(cu.MemFree(p));
+        CODE(MemGetAccess, &flags, &place, 0x1000);
 }
 
 static void allocation_handles(void)
@@ -289,6 +392,10 @@ const struct conf_case conf_query[] = {
         {"query.address_range", address_range, 0, NULL},
         {"query.ranges_of_neighbours", ranges_of_neighbours, 0, NULL},
         {"query.sync_memops", sync_memops, 0, NULL},
+        {"query.tokens", tokens, 0, NULL},
+        {"query.widths", widths, 0, NULL},
+        {"query.attributes_nobody_can_set", attributes_nobody_can_set, 0, NULL},
+        {"query.access_of_plain_memory", access_of_plain_memory, 0, NULL},
         {"query.allocation_handles", allocation_handles, 0, NULL},
         {"query.ipc_of_plain_memory", ipc_of_plain_memory, CONF_DIFFERS,
          "a block that shares a segment with others cannot be exported by its own handle; it is "
