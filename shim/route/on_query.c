@@ -124,8 +124,7 @@ static void correct(void *value, CUpointer_attribute attribute, const struct spm
                 *(CUmemoryPool *)value = pool_of(block);
                 break;
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-                if (!sp_backing_is_native(block->cookie))
-                        *(unsigned int *)value = (block->user & SYNC_MEMOPS) != 0;
+                *(unsigned int *)value = (block->user & SYNC_MEMOPS) != 0;
                 break;
         default:
                 break;
@@ -197,9 +196,8 @@ CUresult CUDAAPI sp_on_cuPointerGetAttributes(unsigned int count, CUpointer_attr
 }
 
 /* The flag makes every blocking copy in the context synchronous, which is more than was asked. */
-static CUresult set_sync_memops(const struct spm_allocation *block, bool on)
+static CUresult make_context_synchronous(const struct spm_allocation *block)
 {
-        uint64_t user = on ? block->user | SYNC_MEMOPS : block->user & ~(uint64_t)SYNC_MEMOPS;
         CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 
 #if CUDA_VERSION >= 12010
@@ -211,16 +209,28 @@ static CUresult set_sync_memops(const struct spm_allocation *block, bool on)
                 context = sp_context_current();
         if (!context)
                 return CUDA_ERROR_INVALID_CONTEXT;
-        if (!on)
-                result = CUDA_SUCCESS;
-        else if (sp_driver.cuCtxSetFlags &&
-                 sp_driver.cuCtxPushCurrent_v2(context->handle) == CUDA_SUCCESS) {
+        if (sp_driver.cuCtxSetFlags &&
+            sp_driver.cuCtxPushCurrent_v2(context->handle) == CUDA_SUCCESS) {
                 result = sp_driver.cuCtxGetFlags(&flags);
                 if (result == CUDA_SUCCESS)
                         result = sp_driver.cuCtxSetFlags(flags | CU_CTX_SYNC_MEMOPS);
                 sp_driver.cuCtxPopCurrent_v2(&popped);
         }
 #endif
+        return result;
+}
+
+/* What was made synchronous around the block stays so, for the sake of its neighbours. */
+static CUresult set_sync_memops(const struct spm_allocation *block, unsigned int on)
+{
+        uint64_t user = on ? block->user | SYNC_MEMOPS : block->user & ~(uint64_t)SYNC_MEMOPS;
+        CUresult result = CUDA_SUCCESS;
+
+        if (on && sp_backing_is_native(block->cookie))
+                result = sp_driver.cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+                                                         block->address);
+        else if (on)
+                result = make_context_synchronous(block);
         if (result == CUDA_SUCCESS)
                 set_user(block, user);
         return result;
@@ -234,11 +244,11 @@ CUresult CUDAAPI sp_on_cuPointerSetAttribute(const void *value, CUpointer_attrib
 
         if (whose == FREED)
                 return CUDA_ERROR_INVALID_VALUE;
-        if (whose == FOREIGN || !value || sp_backing_is_native(block.cookie))
+        if (whose == FOREIGN || !value)
                 return sp_driver.cuPointerSetAttribute(value, attribute, pointer);
         /* It is the only one that can be set. */
         return attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
-                       ? set_sync_memops(&block, *(const int *)value != 0)
+                       ? set_sync_memops(&block, *(const unsigned int *)value)
                        : CUDA_ERROR_INVALID_VALUE;
 }
 
