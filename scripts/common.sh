@@ -7,9 +7,18 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 
-if [ -x "$root/.venv/bin/meson" ]; then
-        export PATH="$root/.venv/bin:$PATH"
-fi
+use_own_meson() {
+        if [ -x "$root/.venv/bin/meson" ]; then
+                export PATH="$root/.venv/bin:$PATH"
+        fi
+}
+use_own_meson
+
+# set_up OPTION...: scripts/setup, which may have fetched a Meson just now.
+set_up() {
+        scripts/setup "$@"
+        use_own_meson
+}
 
 say() {
         printf '\n== %s\n' "$*"
