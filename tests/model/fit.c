@@ -49,7 +49,7 @@ Test(fit, a_large_synchronous_block_is_aligned_and_the_gap_stays_useful)
         uint64_t small = bench_alloc(pool, 0, 512);
         uint64_t large;
 
-        bench_alloc(pool, 0, 12 * MIB);
+        bench_alloc(pool, 0, 12 * MIB + 512);
         large = bench_alloc(pool, 0, 3 * MIB);
         cr_expect_eq(large % (2 * MIB), 0);
         cr_expect_eq(bench_alloc(pool, 0, 512), small + 512);
@@ -145,6 +145,49 @@ Test(fit, the_legacy_stream_has_no_pending_block_while_a_capture_is_open)
         bench_do(&actions, NULL);
         cr_expect_neq(bench_alloc(bench.async, bench.legacy, 32 * MIB), a);
         cr_expect_str_eq(bench.log, "G");
+}
+
+Test(fit, a_blocking_stream_follows_what_the_legacy_stream_recorded)
+{
+        uint64_t a = bench_alloc(bench.async, bench.legacy, 32 * MIB);
+
+        bench_free(a, bench.legacy);
+        bench_record(bench.legacy);
+        cr_expect_neq(bench_alloc(bench.async, bench.s, 32 * MIB), a);
+        cr_expect_eq(bench_alloc(bench.async, bench.blocking, 32 * MIB), a, "H6");
+        cr_expect_str_eq(bench.log, "W");
+}
+
+Test(fit, a_wait_that_failed_orders_nothing)
+{
+        struct spm_scope waiter = {SPM_SCOPE_STREAM, bench.t};
+        uint64_t a = bench_alloc(bench.async, bench.s, 32 * MIB);
+        struct spm_ticket ticket;
+        spm_event event;
+
+        bench_free(a, bench.s);
+        event = bench_record(bench.s);
+        spm_wait_begin(bench.model, waiter, event, &ticket);
+        spm_wait_end(bench.model, &ticket, false);
+        cr_expect_neq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
+}
+
+Test(fit, a_belt_that_does_not_reach_all_the_block_waits_for_is_refused)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 32 * MIB);
+        spm_stream third;
+        spm_event event;
+
+        spm_stream_add(bench.model, bench.context, SPM_STREAM_NON_BLOCKING, &third);
+        bench_free(a, bench.s);
+        cr_assert_eq(bench_alloc(bench.async, bench.s, 32 * MIB), a);
+        /* Born on s, freed on t; t learns of s only after what the third stream follows. */
+        bench_free(a, bench.t);
+        event = bench_record(bench.t);
+        bench_wait(bench.t, bench_record(bench.s));
+        bench_wait(third, event);
+        cr_expect_neq(bench_alloc(bench.async, third, 32 * MIB), a);
+        cr_expect_eq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
 }
 
 Test(fit, pending_memory_and_the_hole_beside_it_serve_together)

@@ -87,11 +87,33 @@ Test(ladder, another_threads_stream_is_never_asked)
         spm_stream own;
 
         spm_stream_add(bench.model, bench.context, SPM_STREAM_PER_THREAD, &own);
+        bench_free(bench_alloc(bench.async, own, 16 * MIB), own);
+        cr_expect_str_eq(bench.log, "");
+        bench_alloc(bench.async, bench.t, 16 * MIB);
+        bench_alloc(bench.async, bench.t, 16 * MIB);
+        cr_expect_null(strchr(bench.log, 'p'), "F5");
         bench_free(bench_alloc(bench.async, own, 32 * MIB), own);
         cr_expect_str_eq(bench.log, "R", "its own free stamps it, nobody else can");
-        bench_free(bench_alloc(bench.async, own, 512), own);
-        bench_alloc(bench.async, bench.t, 32 * MIB);
-        cr_expect_null(strchr(bench.log, 'p'), "F5");
+}
+
+Test(ladder, where_the_legacy_stream_is_seen_a_thread_still_has_its_stream_to_itself)
+{
+        struct spm_config config = {.legacy_is_seen = true};
+        struct spm_pool_config async = {.kind = SPM_POOL_ASYNC};
+        spm_stream own;
+
+        spm_model_free(bench.model);
+        cr_assert_eq(spm_model_new(&config, &bench.model), SPM_OK);
+        spm_context_add(bench.model, 0, &bench.context);
+        spm_stream_add(bench.model, bench.context, SPM_STREAM_PER_THREAD, &own);
+        spm_stream_add(bench.model, bench.context, SPM_STREAM_NON_BLOCKING, &bench.t);
+        bench.async = bench_pool(async);
+        bench_free(bench_alloc(bench.async, own, 16 * MIB), own);
+        bench_alloc(bench.async, bench.t, 16 * MIB);
+        bench_alloc(bench.async, bench.t, 16 * MIB);
+        cr_expect_str_eq(bench.log, "G", "F5");
+        bench_sync(SPM_SCOPE_STREAM, own, SPM_SYNC_QUERY);
+        cr_expect_eq(bench_stats(bench.async).pending_bytes, 0, "nothing else to observe");
 }
 
 Test(ladder, an_internal_dependency_comes_only_after_growth_has_failed)

@@ -194,6 +194,58 @@ Test(limbo, a_free_on_a_blocking_stream_waits_for_the_legacy_stream_too)
         cr_expect_eq(bench_stats(bench.async).pending_bytes, 0);
 }
 
+static void wait_in_context(spm_event event)
+{
+        struct spm_scope whole = {SPM_SCOPE_CONTEXT, bench.context};
+        struct spm_ticket ticket;
+
+        spm_wait_begin(bench.model, whole, event, &ticket);
+        spm_wait_end(bench.model, &ticket, true);
+}
+
+Test(limbo, waiting_for_an_idle_stream_does_not_complete_what_its_context_waits_for)
+{
+        bench_free(bench_alloc(bench.async, bench.t, 32 * MIB), bench.t);
+        wait_in_context(bench_record(bench.t));
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_QUERY);
+        cr_expect_eq(bench_stats(bench.async).pending_bytes, 32 * MIB);
+}
+
+Test(limbo, a_birth_ordered_by_a_wait_of_the_context_is_remembered)
+{
+        uint64_t a = bench_alloc(bench.async, bench.t, 32 * MIB);
+
+        bench_free(a, bench.t);
+        cr_assert_eq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
+        bench_free(a, bench.s);
+        wait_in_context(bench_record(bench.t));
+        cr_assert_eq(bench_alloc(bench.async, bench.s, 32 * MIB), a, "s runs after the birth now");
+        bench_free(a, 0);
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_QUERY);
+        cr_expect_eq(bench_stats(bench.async).pending_bytes, 32 * MIB, "but is idle, and t is not");
+}
+
+Test(limbo, stamps_of_a_stream_that_nobody_observes_are_thinned_out)
+{
+        long records = 0;
+        long drops = 0;
+        int i;
+
+        for (i = 0; i < 500; i++) {
+                const char *letter;
+
+                bench_free(bench_alloc(bench.async, bench.s, 512), bench.s);
+                bench_record(bench.s);
+                for (letter = bench.log; *letter; letter++) {
+                        records += *letter == 'R';
+                        drops += *letter == 'D';
+                }
+        }
+        cr_expect_eq(records, 500);
+        cr_expect_leq(records - drops, 65, "L9");
+        cr_expect_geq(records - drops, 64);
+}
+
 Test(limbo, what_a_context_waits_for_is_not_observed_through_an_idle_stream)
 {
         struct spm_scope whole = {SPM_SCOPE_CONTEXT, bench.context};

@@ -73,6 +73,8 @@ Test(trim, a_synchronisation_of_the_stream_gives_back_what_it_completed)
         cr_expect_eq(bench_stats(bench.async).reserved_current, 128 * MIB, "U5: the legacy stream");
         bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_QUERY);
         cr_expect_eq(bench_stats(bench.async).reserved_current, 128 * MIB, "U5: a query");
+        bench_sync(SPM_SCOPE_STREAM, bench.t, SPM_SYNC_WAIT);
+        cr_expect_eq(bench_stats(bench.async).reserved_current, 128 * MIB, "U5: another stream");
         bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_WAIT);
         cr_expect_eq(bench_stats(bench.async).reserved_current, 0, "U5: its own");
         cr_expect_str_eq(bench.log, "XX");
