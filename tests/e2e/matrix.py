@@ -98,6 +98,23 @@ def first_light():
                  f'first_light {mode}: site {place["site"]}')
 
 
+def exchange():
+    """Whole allocations go to another process and back; parts of one are refused, and say so."""
+    wanted = alone(app('exchange', 1)).out.splitlines()
+    note(wanted == ['large exported 3 refused 0 disagreeing 0 differing 0',
+                    'small exported 4 refused 0 disagreeing 0 differing 0'], f'alone: {wanted}')
+    run = shimmed(app('exchange', 1), STREAMPOOL_BACKING='native')
+    note(run.out.splitlines() == [wanted[0], 'small exported 0 refused 4 disagreeing 0 differing 0'],
+         f'native: {run.out}')
+    note(shimrun.pooled(run.report) == 7, f'native: {shimrun.made(run.report)}')
+    run = shimmed(app('exchange', 1), STREAMPOOL_BACKING='vmm')
+    note(run.out.splitlines() == ['large exported 0 refused 3 disagreeing 0 differing 0',
+                                  'small exported 0 refused 4 disagreeing 0 differing 0'],
+         f'mapped: {run.out}')
+    run = shimmed(app('exchange', 1), 'observe')
+    note(run.out.splitlines() == wanted, f'observe: {run.out}')
+
+
 def exit_code():
     """STREAMPOOL_EXITCODE speaks only where there is something to say."""
     shimmed(app('plant', 'clean'), STREAMPOOL_EXITCODE='7')
@@ -294,9 +311,9 @@ def injection_illegal():
 
 
 SUITES = {function.__name__: function for function in (
-    faults, first_light, exit_code, report_paths, out_of_memory, retries, pressure, free_sync, belts,
-    random_programs, small_device, torture, threads, devices, injection_value, injection_memory,
-    injection_illegal)}
+    faults, first_light, exchange, exit_code, report_paths, out_of_memory, retries, pressure,
+    free_sync, belts, random_programs, small_device, torture, threads, devices, injection_value,
+    injection_memory, injection_illegal)}
 
 
 def main():

@@ -19,8 +19,10 @@ import sys
 import threading
 import time
 
-STEPS = int(os.environ.get('STEPS', '40'))
-WARM = 3
+# Steps of each workload: about a second's worth, so that a speed is one. More or fewer of all
+# of them is a matter of $STEPS_PERCENT.
+PERCENT = int(os.environ.get('STEPS_PERCENT', '100'))
+WARM = 4
 
 
 class Peak:
@@ -54,8 +56,9 @@ class Peak:
 PEAK = Peak()
 
 
-def measure(name, step, finish, value, steps=STEPS, made=None):
+def measure(name, step, finish, value, steps, made=None):
     """Run @step; its results go into the checksum in the order they were made."""
+    steps = max(8, steps * PERCENT // 100)
     for i in range(WARM):
         step(i)
     finish()
@@ -172,12 +175,13 @@ def torch_group(names):
             return (y + torch.ones_like(y)).sum()
         return step
 
-    workloads = {'mlp': mlp, 'conv': conv, 'lengths': lengths, 'streams': streams, 'graph': graph}
-    for name, build in workloads.items():
+    workloads = {'mlp': (mlp, 200), 'conv': (conv, 200), 'lengths': (lengths, 120),
+                 'streams': (streams, 400), 'graph': (graph, 2000)}
+    for name, (build, steps) in workloads.items():
         if names and name not in names:
             continue
         torch.manual_seed(0)
-        measure(name, build(), clean, float)
+        measure(name, build(), clean, float, steps)
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
 
@@ -203,7 +207,7 @@ def cupy_group(_names):
             d = c.sum()
         second.synchronize()
         return b.sum() + a[:100] @ b[:100] + d
-    measure(kind, step, cupy.cuda.Device().synchronize, float)
+    measure(kind, step, cupy.cuda.Device().synchronize, float, 600)
 
 
 # jax
@@ -220,7 +224,7 @@ def jax_group(_names):
         y = jnp.sin(x) + x
         return gradient(w, y).sum()
     measure(os.environ.get('XLA_PYTHON_CLIENT_ALLOCATOR', 'default'), step,
-            lambda: jax.block_until_ready(jnp.zeros(1)), float)
+            lambda: jax.block_until_ready(jnp.zeros(1)), float, 200)
 
 
 # numba
@@ -228,6 +232,8 @@ def jax_group(_names):
 
 def numba_group(_names):
     import numpy
+    if not hasattr(numpy, 'row_stack'):
+        numpy.row_stack = numpy.vstack  # gone from NumPy 2.5, and Numba still names it on import
     from numba import cuda
     made = [0]
 
@@ -249,7 +255,7 @@ def numba_group(_names):
         double[(count + 127) // 128, 128](x, y)
         return y
     measure('arrays', step, cuda.synchronize, lambda y: float(y.copy_to_host().sum()),
-            made=lambda: {'device': made[0]})
+            500, made=lambda: {'device': made[0]})
 
 
 # cuda-python
@@ -288,7 +294,7 @@ def cuda_python_group(_names):
         ok(driver.cuStreamSynchronize(stream))
         ok(driver.cuMemFree(p))
         return int(back.sum())
-    measure('bindings', step, lambda: ok(driver.cuCtxSynchronize()), int,
+    measure('bindings', step, lambda: ok(driver.cuCtxSynchronize()), int, 1000,
             made=lambda: {'device': made[0], 'async': made[1]})
 
 
@@ -325,7 +331,7 @@ def ctypes_group(_names):
         ok(driver.cuStreamSynchronize(stream))
         ok(driver.cuMemFree_v2(p))
         return back[0] + back[count - 1]
-    measure('calls', step, lambda: ok(driver.cuCtxSynchronize()), int,
+    measure('calls', step, lambda: ok(driver.cuCtxSynchronize()), int, 1000,
             made=lambda: {'device': made[0], 'async': made[1]})
 
 
