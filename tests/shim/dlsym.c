@@ -59,7 +59,7 @@ Test(dlsym, takes_only_names_like_the_drivers)
                         cr_expect_eq(found, &answer);
                 }
         }
-        cr_expect_neq(dlsym(a_handle(), "dlopen"), NULL, "the C library answers for itself");
+        cr_expect_neq(dlsym(a_handle(), "malloc"), NULL, "the C library answers for itself");
 }
 
 Test(dlsym, leaves_questions_that_depend_on_the_caller)
