@@ -67,9 +67,9 @@ enum spm_status {
         SPM_E_INTERIOR,      /* the address lies inside a live block, not at its start */
         SPM_E_STALE,         /* the block at this address is a later one (generation differs) */
         SPM_E_INVALID_DEVICE,
-        SPM_E_READ_ONLY,     /* the attribute cannot be set */
-        SPM_E_UNKNOWN,       /* no such context, stream, event, pool, segment or stamp */
-        SPM_E_HOST_MEMORY,   /* the host's own allocator failed; nothing changed */
+        SPM_E_READ_ONLY,   /* the attribute cannot be set */
+        SPM_E_UNKNOWN,     /* no such context, stream, event, pool, segment or stamp */
+        SPM_E_HOST_MEMORY, /* the host's own allocator failed; nothing changed */
 };
 
 /** spm_status_name() - the name of a status, e.g. "SPM_E_DOUBLE_FREE"; never NULL. */
@@ -96,7 +96,8 @@ enum spm_action_kind {
         /* Obtain at least @size bytes for @pool, better @preferred bytes, then
          * spm_segment_add() or spm_grow_failed(). */
         SPM_ACT_GROW,
-        /* Give the memory of @segment (@address, @size, @cookie) back. The model has forgotten it. */
+        /* Give the memory of @segment (@address, @size, @cookie) back. The model has forgotten it.
+         */
         SPM_ACT_RELEASE,
         /* @stamp is no longer needed; its event may be used again. An action of another thread may
          * still name it: then a question or a wait of the host is void, and a WAIT_STREAM has
@@ -176,20 +177,22 @@ enum spm_status spm_context_add(struct spm_model *model, int device, spm_context
  * Return: SPM_OK when all is done, SPM_AGAIN when there is more to release: carry out and call
  * again; SPM_E_UNKNOWN.
  */
-enum spm_status spm_context_remove(struct spm_model *model, spm_context context, struct spm_actions *actions);
+enum spm_status spm_context_remove(struct spm_model *model, spm_context context,
+                                   struct spm_actions *actions);
 
 /* streams */
 
 enum spm_stream_kind {
-        SPM_STREAM_LEGACY,       /* at most one a context; orders with every blocking stream */
+        SPM_STREAM_LEGACY, /* at most one a context; orders with every blocking stream */
         SPM_STREAM_BLOCKING,
         SPM_STREAM_NON_BLOCKING,
-        SPM_STREAM_PER_THREAD,   /* blocking; only its own thread can record on it or wait (F5) */
+        SPM_STREAM_PER_THREAD, /* blocking; only its own thread can record on it or wait (F5) */
 };
 
 /** spm_stream_add() - Return: SPM_OK, SPM_E_UNKNOWN (context), SPM_E_INVALID_VALUE (bad kind, or
  * a second legacy stream), SPM_E_HOST_MEMORY. */
-enum spm_status spm_stream_add(struct spm_model *model, spm_context context, enum spm_stream_kind kind, spm_stream *stream);
+enum spm_status spm_stream_add(struct spm_model *model, spm_context context,
+                               enum spm_stream_kind kind, spm_stream *stream);
 
 /**
  * spm_stream_retire() - call before the driver destroys @stream (L1)
@@ -199,12 +202,15 @@ enum spm_status spm_stream_add(struct spm_model *model, spm_context context, enu
  *
  * Return: SPM_OK, SPM_E_UNKNOWN.
  */
-enum spm_status spm_stream_retire(struct spm_model *model, spm_stream stream, struct spm_actions *actions);
+enum spm_status spm_stream_retire(struct spm_model *model, spm_stream stream,
+                                  struct spm_actions *actions);
 
 /* A capture is open on @stream: no action names the stream, and no stamp of its context is asked
  * for, until it ends (C5, C6). _begin is called before the driver's call and may ask to RECORD.
- * Return: SPM_OK, SPM_E_UNKNOWN. Begins and ends are counted per context; an end too many is ignored. */
-enum spm_status spm_capture_begin(struct spm_model *model, spm_stream stream, struct spm_actions *actions);
+ * Return: SPM_OK, SPM_E_UNKNOWN. Begins and ends are counted per context; an end too many is
+ * ignored. */
+enum spm_status spm_capture_begin(struct spm_model *model, spm_stream stream,
+                                  struct spm_actions *actions);
 enum spm_status spm_capture_end(struct spm_model *model, spm_stream stream);
 
 /* events and order */
@@ -214,7 +220,8 @@ enum spm_status spm_event_add(struct spm_model *model, spm_event *event);
 enum spm_status spm_event_remove(struct spm_model *model, spm_event event);
 
 /** spm_event_taint() - the event can be recorded where the model does not see it (H12): it says
- * nothing any more, for ever if @forever, else until its next record. Return: SPM_OK, SPM_E_UNKNOWN. */
+ * nothing any more, for ever if @forever, else until its next record. Return: SPM_OK,
+ * SPM_E_UNKNOWN. */
 enum spm_status spm_event_taint(struct spm_model *model, spm_event event, bool forever);
 
 enum spm_scope_kind { SPM_SCOPE_STREAM, SPM_SCOPE_EVENT, SPM_SCOPE_CONTEXT };
@@ -258,7 +265,8 @@ void spm_record_end(struct spm_model *model, struct spm_ticket *ticket, bool ok)
  *
  * Return: SPM_OK, SPM_E_UNKNOWN.
  */
-enum spm_status spm_wait_begin(struct spm_model *model, struct spm_scope waiter, spm_event event, struct spm_ticket *ticket);
+enum spm_status spm_wait_begin(struct spm_model *model, struct spm_scope waiter, spm_event event,
+                               struct spm_ticket *ticket);
 void spm_wait_end(struct spm_model *model, struct spm_ticket *ticket, bool ok);
 
 enum spm_sync {
@@ -276,31 +284,36 @@ enum spm_sync {
  *
  * Return: SPM_OK, SPM_E_UNKNOWN, SPM_E_HOST_MEMORY.
  */
-enum spm_status spm_sync_begin(struct spm_model *model, struct spm_scope what, struct spm_ticket *ticket);
-void spm_sync_end(struct spm_model *model, struct spm_ticket *ticket, enum spm_sync how, bool ok, struct spm_actions *actions);
+enum spm_status spm_sync_begin(struct spm_model *model, struct spm_scope what,
+                               struct spm_ticket *ticket);
+void spm_sync_end(struct spm_model *model, struct spm_ticket *ticket, enum spm_sync how, bool ok,
+                  struct spm_actions *actions);
 
 /* stamps */
 
 /** spm_stamp_recorded() - the outcome of SPM_ACT_RECORD; if @ok is false the stamp is forgotten (no
  * DROP follows, and actions that name it are void) and the blocks it stood for are unstamped again.
  * Return: SPM_OK, SPM_E_UNKNOWN. */
-enum spm_status spm_stamp_recorded(struct spm_model *model, spm_stamp stamp, bool ok, struct spm_actions *actions);
+enum spm_status spm_stamp_recorded(struct spm_model *model, spm_stamp stamp, bool ok,
+                                   struct spm_actions *actions);
 
 /** spm_stamp_done() - the device has passed the stamp. Return: SPM_OK, SPM_E_UNKNOWN (also when
  * the stamp was dropped meanwhile; harmless). */
-enum spm_status spm_stamp_done(struct spm_model *model, spm_stamp stamp, struct spm_actions *actions);
+enum spm_status spm_stamp_done(struct spm_model *model, spm_stamp stamp,
+                               struct spm_actions *actions);
 
 /* pools */
 
 enum spm_pool_kind {
-        SPM_POOL_SYNC,  /* cuMemAlloc: usable anywhere at once, so reused only when ready (F1, I8) */
+        SPM_POOL_SYNC, /* cuMemAlloc: usable anywhere at once, so reused only when ready (F1, I8) */
         SPM_POOL_ASYNC, /* cuMemAllocAsync: usable in stream order (A1) */
         SPM_POOL_HOST,  /* pinned host memory: reused only when ready */
 };
 
 enum spm_provider {
         SPM_PROVIDER_CALLER, /* segments come by SPM_ACT_GROW */
-        SPM_PROVIDER_MODEL,  /* the model makes up addresses: a CPU-only pool needs no driver (A6, A25) */
+        SPM_PROVIDER_MODEL,  /* the model makes up addresses: a CPU-only pool needs no driver (A6,
+                                A25) */
 };
 
 struct spm_pool_config {
@@ -329,17 +342,20 @@ struct spm_pool_config {
  * max_size is not 0, an alignment that is no power of two), SPM_E_INVALID_DEVICE (device < 0),
  * SPM_E_UNKNOWN (context), SPM_E_HOST_MEMORY. (A2, A3, A4)
  */
-enum spm_status spm_pool_create(struct spm_model *model, const struct spm_pool_config *config, spm_pool *pool);
+enum spm_status spm_pool_create(struct spm_model *model, const struct spm_pool_config *config,
+                                spm_pool *pool);
 
 /**
  * spm_pool_destroy() - no further allocation; what is live stays until it is freed (E7)
  *
  * Return: SPM_OK, SPM_AGAIN (more to release), SPM_E_INVALID_VALUE (a default pool), SPM_E_UNKNOWN.
  */
-enum spm_status spm_pool_destroy(struct spm_model *model, spm_pool pool, struct spm_actions *actions);
+enum spm_status spm_pool_destroy(struct spm_model *model, spm_pool pool,
+                                 struct spm_actions *actions);
 
 /** spm_pool_get_config() - as now in force; the threshold follows spm_pool_set_attribute(). */
-enum spm_status spm_pool_get_config(const struct spm_model *model, spm_pool pool, struct spm_pool_config *config);
+enum spm_status spm_pool_get_config(const struct spm_model *model, spm_pool pool,
+                                    struct spm_pool_config *config);
 
 /* Numbers are those of CUmemPool_attribute (cuda.h). */
 enum spm_pool_attribute {
@@ -356,15 +372,19 @@ enum spm_pool_attribute {
 /** spm_pool_set_attribute() - Return: SPM_OK, SPM_E_READ_ONLY (a CURRENT value, or a HIGH value
  * to anything but 0, which makes it the current one), SPM_E_INVALID_VALUE (no such attribute),
  * SPM_E_UNKNOWN. (A12) */
-enum spm_status spm_pool_set_attribute(struct spm_model *model, spm_pool pool, enum spm_pool_attribute attribute, uint64_t value);
-enum spm_status spm_pool_get_attribute(const struct spm_model *model, spm_pool pool, enum spm_pool_attribute attribute, uint64_t *value);
+enum spm_status spm_pool_set_attribute(struct spm_model *model, spm_pool pool,
+                                       enum spm_pool_attribute attribute, uint64_t value);
+enum spm_status spm_pool_get_attribute(const struct spm_model *model, spm_pool pool,
+                                       enum spm_pool_attribute attribute, uint64_t *value);
 
 enum spm_access { SPM_ACCESS_NONE, SPM_ACCESS_READ, SPM_ACCESS_READ_WRITE };
 
 /** spm_pool_set_access() - what @peer may do with the pool's memory. Return: SPM_OK,
  * SPM_E_INVALID_DEVICE (the pool's own device, or < 0), SPM_E_UNKNOWN, SPM_E_HOST_MEMORY. (A48) */
-enum spm_status spm_pool_set_access(struct spm_model *model, spm_pool pool, int peer, enum spm_access access);
-enum spm_status spm_pool_get_access(const struct spm_model *model, spm_pool pool, int peer, enum spm_access *access);
+enum spm_status spm_pool_set_access(struct spm_model *model, spm_pool pool, int peer,
+                                    enum spm_access access);
+enum spm_status spm_pool_get_access(const struct spm_model *model, spm_pool pool, int peer,
+                                    enum spm_access *access);
 
 /**
  * spm_trim() - give back ready memory, keeping at least @keep reserved bytes (A37)
@@ -374,7 +394,8 @@ enum spm_status spm_pool_get_access(const struct spm_model *model, spm_pool pool
  *
  * Return: SPM_OK, SPM_AGAIN (more to release: carry out, call again), SPM_E_UNKNOWN.
  */
-enum spm_status spm_trim(struct spm_model *model, spm_pool pool, size_t keep, size_t *released, struct spm_actions *actions);
+enum spm_status spm_trim(struct spm_model *model, spm_pool pool, size_t keep, size_t *released,
+                         struct spm_actions *actions);
 
 /* segments */
 
@@ -387,7 +408,8 @@ enum spm_status spm_trim(struct spm_model *model, spm_pool pool, size_t keep, si
  * Return: SPM_OK, SPM_E_INVALID_VALUE (overlap with another segment, not a multiple),
  * SPM_E_OUT_OF_MEMORY (past max_size), SPM_E_UNKNOWN, SPM_E_HOST_MEMORY.
  */
-enum spm_status spm_segment_add(struct spm_model *model, spm_pool pool, uint64_t base, size_t size, void *cookie, spm_segment *segment);
+enum spm_status spm_segment_add(struct spm_model *model, spm_pool pool, uint64_t base, size_t size,
+                                void *cookie, spm_segment *segment);
 
 /* allocations */
 
@@ -399,7 +421,7 @@ struct spm_request {
         spm_pool pool;
         spm_stream stream; /* 0 for SYNC and HOST pools */
         size_t size;
-        bool may_wait;     /* host waits are allowed when memory is short */
+        bool may_wait; /* host waits are allowed when memory is short */
         /* -- */
         uint32_t stage;
         uint32_t tries;
@@ -413,14 +435,14 @@ struct spm_allocation {
         uint64_t generation; /* never given twice (B3) */
         uint64_t buffer_id;  /* unique for the life of the model (Q5) */
         spm_pool pool;
-        spm_stream stream;   /* it was allocated on, 0 for SYNC and HOST */
+        spm_stream stream; /* it was allocated on, 0 for SYNC and HOST */
         spm_segment segment;
-        void *cookie;        /* of the segment */
+        void *cookie; /* of the segment */
         uint64_t segment_base;
         size_t segment_size;
-        uint64_t user;       /* see spm_set_user() */
+        uint64_t user; /* see spm_set_user() */
         bool exported;
-        bool reused;         /* served from a freed block, not from fresh memory */
+        bool reused; /* served from a freed block, not from fresh memory */
 };
 
 /**
@@ -441,7 +463,8 @@ void spm_grow_failed(struct spm_model *model, struct spm_request *request);
 
 /** spm_alloc_undo() - the program did not get this block after all. Nothing is counted, and the
  * block waits until everything its stream and context had submitted is complete. */
-enum spm_status spm_alloc_undo(struct spm_model *model, uint64_t address, struct spm_actions *actions);
+enum spm_status spm_alloc_undo(struct spm_model *model, uint64_t address,
+                               struct spm_actions *actions);
 
 enum spm_free_kind {
         SPM_FREE_SYNC,  /* cuMemFree: an S block waits for everything its context had submitted; an
@@ -460,14 +483,17 @@ enum spm_free_kind {
  * Return: SPM_OK; SPM_E_DOUBLE_FREE, SPM_E_FOREIGN, SPM_E_INTERIOR, SPM_E_STALE, SPM_E_UNKNOWN
  * (stream): nothing has changed.
  */
-enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t generation, enum spm_free_kind kind,
-                         spm_stream stream, struct spm_allocation *freed, struct spm_actions *actions);
+enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t generation,
+                         enum spm_free_kind kind, spm_stream stream, struct spm_allocation *freed,
+                         struct spm_actions *actions);
 
 /** spm_find() - the live block that holds @address, also inside it. Return: SPM_OK,
  * SPM_E_DOUBLE_FREE (in one of our segments, but not live), SPM_E_FOREIGN. */
-enum spm_status spm_find(const struct spm_model *model, uint64_t address, struct spm_allocation *allocation);
+enum spm_status spm_find(const struct spm_model *model, uint64_t address,
+                         struct spm_allocation *allocation);
 
-/** spm_set_user() - 64 bits of the caller's own, kept with a live block. Return: SPM_OK, SPM_E_FOREIGN. */
+/** spm_set_user() - 64 bits of the caller's own, kept with a live block. Return: SPM_OK,
+ * SPM_E_FOREIGN. */
 enum spm_status spm_set_user(struct spm_model *model, uint64_t address, uint64_t user);
 
 /** spm_export() - the block's memory is known outside: it is never served again (Q3, I10).
@@ -480,7 +506,8 @@ bool spm_is_ready(const struct spm_model *model, uint64_t address);
 
 /** spm_is_ready_on() - may work on @consumer that waits for @event use the block? Transitive
  * through events; true without an event on the allocating stream itself. (A16, A17) */
-bool spm_is_ready_on(const struct spm_model *model, uint64_t address, spm_stream consumer, spm_event event);
+bool spm_is_ready_on(const struct spm_model *model, uint64_t address, spm_stream consumer,
+                     spm_event event);
 
 /* figures */
 
@@ -526,7 +553,8 @@ bool spm_check(const struct spm_model *model, char *text, size_t text_size);
 uint64_t spm_hash(const struct spm_model *model);
 
 /** spm_dump() - the state as text, line by line; for a debugger. */
-void spm_dump(const struct spm_model *model, void (*line)(const char *text, void *user), void *user);
+void spm_dump(const struct spm_model *model, void (*line)(const char *text, void *user),
+              void *user);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OPS_INNER_H
+#define OPS_INNER_H
+
+/*
+ * Ops -- what the files of the interpreter share
+ *
+ * ops.c sets up and chooses; ops_memory.c allocates, uses and frees;
+ * ops_order.c makes calls in two halves, and ends what ends.
+ */
+
+#include "ops.h"
+#include "world.h"
+
+#define BLOCKS   24
+#define USES     12
+#define CALLS    4
+#define REQUESTS 2
+
+struct block {
+        bool used;
+        struct spm_allocation allocation;
+        int pool;
+        int stream; /* number, TWIN_NONE for pools without streams */
+        int born;   /* the absorbed allocation */
+        int uses[USES];
+        int use_count;
+        bool exported;
+};
+
+enum call_kind { CALL_NONE, CALL_RECORD, CALL_WAIT, CALL_SYNC };
+
+/* A driver call of another thread, begun and not ended. */
+struct call {
+        enum call_kind kind;
+        struct spm_ticket ticket;
+        struct spm_scope scope;
+        int number; /* of its stream or context */
+        int event;
+        int node;  /* of the event, as the driver saw it */
+        bool made; /* the driver was called already */
+        bool ok;
+        enum spm_sync how;
+        int targets[TWIN_STREAMS]; /* ends to be executed */
+        int target_count;
+};
+
+struct pending_request {
+        bool used;
+        struct spm_request request;
+        int pool;
+        int stream;
+        int steps;
+};
+
+/* The first byte narrows the program down, so that streams meet at the same memory more often. */
+struct profile {
+        int pools[4]; /* to choose from */
+        int sizes;    /* how many, from the front of the list */
+        int streams;  /* how many, from ... */
+        int first;    /* ... this one */
+        bool alive;   /* nothing ends, is captured or exported */
+};
+
+struct ops {
+        struct world world;
+        const struct profile *profile;
+        struct block blocks[BLOCKS];
+        struct call calls[CALLS];
+        struct pending_request requests[REQUESTS];
+        struct ops_result *result;
+        const struct ops_options *options;
+        size_t host_allocs;
+        uint64_t used[WORLD_POOLS]; /* what the program holds, as it counts itself */
+        uint64_t count[WORLD_POOLS];
+        struct spm_allocation last_freed;
+};
+
+#define OPS_NO_CAUSE ((struct world_cause){.self = TWIN_NONE})
+
+static inline uint64_t ops_mix(uint64_t hash, uint64_t number)
+{
+        return (hash ^ number) * 0x100000001b3u + (hash >> 29);
+}
+
+/* choices */
+
+int ops_choose(struct ops *ops, int count);
+
+/** ops_may_use() - may the program use the stream now? On the legacy stream not while a blocking
+ * one captures. */
+bool ops_may_use(const struct ops *ops, int stream);
+
+/** ops_choose_number() - any stream of the profile; ops_choose_stream(): TWIN_NONE if the chosen
+ * one may not be used. */
+int ops_choose_number(struct ops *ops);
+int ops_choose_stream(struct ops *ops);
+
+/** ops_choose_block() - NULL if the program has none. */
+struct block *ops_choose_block(struct ops *ops);
+
+struct world_cause ops_on_behalf_of(int stream);
+
+/** ops_expect() - SPM_OK, or that the host is short of memory when it may be. */
+void ops_expect(struct ops *ops, const char *what, enum spm_status status);
+
+/** ops_add_stream() - false if the host is short of memory; nothing where there are enough. */
+bool ops_add_stream(struct ops *ops, int context, enum spm_stream_kind kind);
+
+/* what a step may be */
+
+void op_alloc(struct ops *ops);
+void op_continue(struct ops *ops);
+void op_use(struct ops *ops);
+void op_free(struct ops *ops);
+void op_bad_free(struct ops *ops);
+void op_export(struct ops *ops);
+void op_end(struct ops *ops);
+void op_taint(struct ops *ops);
+void op_replace_event(struct ops *ops);
+void op_capture(struct ops *ops);
+void op_stream(struct ops *ops);
+void op_pool(struct ops *ops);
+void op_remove_context(struct ops *ops);
+void op_destroy_pool(struct ops *ops);
+void ops_begin_call(struct ops *ops, enum call_kind kind);
+void ops_end_call(struct ops *ops, struct call *call);
+
+#endif
