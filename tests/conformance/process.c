@@ -30,8 +30,8 @@ static void before_init(void)
 }
 
 /*
- * The calls that name a stream answer this and that, and differently from driver to
- * driver: they fail, or they return.
+ * Not here: calls that name a stream. The real driver does not ask first whether it
+ * lives; it fails, says 0 or crashes, and no program can rely on any of it.
  */
 static void in_child(CUdeviceptr p)
 {
@@ -44,9 +44,6 @@ static void in_child(CUdeviceptr p)
         CODE(CtxSynchronize);
         CODE(Init, 0);
         CODE(DriverGetVersion, &number);
-        conf_say("async=%d", !cu.MemAllocAsync(&q, 4096, conf.n1));
-        conf_say("async=%d", !cu.MemFreeAsync(p, conf.n1));
-        (void)cu.StreamSynchronize(conf.n1);
         fflush(stdout);
 }
 

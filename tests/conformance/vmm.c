@@ -78,13 +78,47 @@ static void refusals(void)
         CU_OK(cu.MemAddressReserve(&va, 8 * MIB, 0, 0, 0));
         CODE(MemMap, va, 2 * MIB, 2 * MIB, handle, 0);
         CODE(MemUnmap, va, 4 * MIB);
+        CU_OK(cu.MemMap(va, 4 * MIB, 0, handle, 0));
+        CODE(MemUnmap, va, 2 * MIB);
+        CODE(MemUnmap, va + 2 * MIB, 2 * MIB);
+        CODE(MemUnmap, va, 0);
+        CODE(MemUnmap, va, 8 * MIB);
         CU_OK(cu.MemRelease(handle));
         CU_OK(cu.MemAddressFree(va, 8 * MIB));
+        CODE(MemUnmap, va, 8 * MIB);
+}
+
+/* Mapped memory belongs to no context. */
+static void after_a_reset(void)
+{
+        CUmemAllocationProp properties = on_device();
+        CUmemAccessDesc access = {properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+        CUmemGenericAllocationHandle handle;
+        uint32_t back = 0;
+        CUcontext again;
+        CUdeviceptr va;
+
+        CU_OK(cu.MemAddressReserve(&va, 4 * MIB, 0, 0, 0));
+        CU_OK(cu.MemCreate(&handle, 4 * MIB, &properties, 0));
+        CU_OK(cu.MemMap(va, 4 * MIB, 0, handle, 0));
+        CU_OK(cu.MemSetAccess(va, 4 * MIB, &access, 1));
+        CU_OK(cu_fill(&conf.kernels, conf.n1, va, MIB, 77));
+        CU_OK(cu.CtxSynchronize());
+        CODE(DevicePrimaryCtxReset, conf.device);
+        CODE(MemcpyDtoH, &back, va, 4);
+        CODE(DevicePrimaryCtxRetain, &again, conf.device);
+        CU_OK(cu.CtxSetCurrent(again));
+        CODE(MemcpyDtoH, &back, va, 4);
+        conf_say("value=%u", back);
+        CODE(MemUnmap, va, 4 * MIB);
+        CODE(MemRelease, handle);
+        CODE(MemAddressFree, va, 4 * MIB);
 }
 
 const struct conf_case conf_vmm[] = {
         {"vmm.life", life, 0, NULL},
         {"vmm.what_it_looks_like", what_it_looks_like, 0, NULL},
         {"vmm.refusals", refusals, 0, NULL},
+        {"vmm.after_a_reset", after_a_reset, CONF_ALONE, NULL},
         {NULL, NULL, 0, NULL},
 };

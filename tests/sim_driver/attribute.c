@@ -227,6 +227,9 @@ static CUresult get_default(const struct sim_block *block, CUpointer_attribute a
         case CU_POINTER_ATTRIBUTE_MAPPED:
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+#if CUDA_VERSION >= 12080
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+#endif
                 *(int *)value = 0;
                 return CUDA_SUCCESS;
         default:
@@ -268,31 +271,18 @@ CUresult CUDAAPI cuPointerSetAttribute(const void *value, CUpointer_attribute at
         return CUDA_SUCCESS;
 }
 
-/* What the device may do with the block; memory of a context has no access of its own: 0. */
-static int access_of(const struct sim_block *block, const struct sim_device *device)
-{
-        switch (block->allocation.kind) {
-        case SIM_MEMORY_VMM:
-                return sim_vmm_access(block, device);
-        case SIM_MEMORY_POOL:
-                return sim_pool_access(block->allocation.pool, device);
-        default:
-                return 0;
-        }
-}
-
+/* Access is given to mappings only: of other memory it is 0. */
 CUresult CUDAAPI cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
                                 CUdeviceptr address)
 {
         SIM_ENTER(cuMemGetAccess);
         const struct sim_block *block = find_live(address);
 
-        if (!flags || !location || !block || is_host(block) ||
-            location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+        if (!flags || !location || !block || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
                 return CUDA_ERROR_INVALID_VALUE;
         if (!sim_device(location->id))
                 return CUDA_ERROR_INVALID_DEVICE;
-        *flags = (unsigned long long)access_of(block, sim_device(location->id));
+        *flags = (unsigned long long)sim_vmm_access(block, sim_device(location->id));
         return CUDA_SUCCESS;
 }
 

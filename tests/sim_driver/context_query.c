@@ -3,8 +3,8 @@
 /*
  * Context queries -- id, device, flags, limits, and access between contexts
  *
- * Queries answer also after a sticky error (3D). After a reset the handle still has
- * its id and its device, and nothing else until it is retained again.
+ * Queries answer also after a sticky error (3D). After a reset a thread still knows
+ * the device and the flags of its context, but the handle has no id and no version.
  */
 
 #include "context.h"
@@ -29,22 +29,12 @@ static CUresult given_or_current(CUcontext handle, struct sim_context **context)
                                                       : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-/* The same after a reset, too. */
-static CUresult named_or_current(CUcontext handle, struct sim_context **context)
-{
-        if (!handle)
-                return sim_context_named(context);
-        sim_handle_check(handle, SIM_CONTEXT);
-        *context = (struct sim_context *)handle;
-        return CUDA_SUCCESS;
-}
-
 #if CUDA_VERSION >= 12000
 CUresult CUDAAPI cuCtxGetId(CUcontext handle, unsigned long long *id)
 {
         SIM_ENTER(cuCtxGetId);
         struct sim_context *context;
-        CUresult result = id ? named_or_current(handle, &context) : CUDA_ERROR_INVALID_VALUE;
+        CUresult result = id ? given_or_current(handle, &context) : CUDA_ERROR_INVALID_VALUE;
 
         if (result == CUDA_SUCCESS)
                 *id = context->id;
@@ -68,7 +58,7 @@ CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice *device, CUcontext handle)
 {
         SIM_ENTER(cuCtxGetDevice_v2);
         struct sim_context *context;
-        CUresult result = device ? named_or_current(handle, &context) : CUDA_ERROR_INVALID_VALUE;
+        CUresult result = device ? given_or_current(handle, &context) : CUDA_ERROR_INVALID_VALUE;
 
         if (result == CUDA_SUCCESS)
                 *device = context->device->ordinal;
@@ -82,6 +72,8 @@ CUresult CUDAAPI cuCtxGetApiVersion(CUcontext handle, unsigned int *version)
         struct sim_context *context;
         CUresult result = version ? given_or_current(handle, &context) : CUDA_ERROR_INVALID_VALUE;
 
+        if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED && handle)
+                return CUDA_ERROR_INVALID_CONTEXT;
         if (result == CUDA_SUCCESS)
                 *version = API_VERSION;
         return result;
@@ -91,7 +83,7 @@ CUresult CUDAAPI cuCtxGetFlags(unsigned int *flags)
 {
         SIM_ENTER(cuCtxGetFlags);
         struct sim_context *context;
-        CUresult result = flags ? sim_context_current(&context) : CUDA_ERROR_INVALID_VALUE;
+        CUresult result = flags ? sim_context_named(&context) : CUDA_ERROR_INVALID_VALUE;
 
         if (result == CUDA_SUCCESS)
                 *flags = context->flags;

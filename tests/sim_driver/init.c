@@ -54,7 +54,9 @@ bool sim_in_child(void)
 
 /*
  * Calls that look at their stream before they ask whether there is a driver: a fork
- * child finds it in its copy of the parent's memory. What they answer says sim_in_child().
+ * child finds it in its copy of the parent's memory. The real driver goes on from there
+ * and fails, says that it succeeded, or crashes, as the parent's last calls have it;
+ * here the calls fail in the way that was seen most often.
  */
 static bool answers_children(const char *symbol)
 {

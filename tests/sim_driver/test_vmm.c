@@ -115,15 +115,39 @@ Test(sim, only_whole_mappings_are_unmapped)
         piece = map(4 * MIB);
         expect(1, cuMemUnmap(piece.va, 2 * MIB));
         expect(1, cuMemUnmap(piece.va + 2 * MIB, 2 * MIB));
-        expect(1, cuMemUnmap(piece.va, 8 * MIB));
+        expect(1, cuMemUnmap(piece.va, 0));
         expect(1, cuMemAddressFree(piece.va, 4 * MIB));
         ok(cuMemUnmap(piece.va, 4 * MIB));
-        ok(cuMemUnmap(piece.va, 4 * MIB));
-        expect(1, cuMemUnmap(piece.va, 8 * MIB));
+        expect(1, cuMemsetD8(piece.va, 1, 16));
+        ok(cuMemUnmap(piece.va, 4 * MIB)); /* nothing is left there */
+        ok(cuMemUnmap(piece.va + 4096, 4096));
         expect(1, cuMemAddressFree(piece.va, 2 * MIB));
         ok(cuMemAddressFree(piece.va, 4 * MIB));
         expect(1, cuMemUnmap(piece.va, 4 * MIB));
         expect(1, cuMemAddressFree(piece.va, 4 * MIB));
+}
+
+Test(sim, one_unmap_covers_a_reservation_with_holes)
+{
+        size_t before;
+        CUdeviceptr va, p;
+
+        begin();
+        before = free_bytes();
+        ok(cuMemAddressReserve(&va, 16 * MIB, 0, 0, 0));
+        for (int i = 0; i < 2; i++) {
+                CUmemGenericAllocationHandle handle = create(4 * MIB);
+
+                ok(cuMemMap(va + 8 * MIB * (size_t)i, 4 * MIB, 0, handle, 0));
+                ok(cuMemRelease(handle));
+        }
+        expect(1, cuMemUnmap(va + 2 * MIB, 14 * MIB));
+        expect(1, cuMemUnmap(va, 10 * MIB));
+        ok(cuMemUnmap(va, 16 * MIB));
+        cr_expect_eq(free_bytes(), before);
+        ok(cuMemAddressFree(va, 16 * MIB));
+        ok(cuMemAlloc(&p, 4 * MIB));
+        expect(1, cuMemUnmap(p, 4 * MIB));
 }
 
 Test(sim, one_unmap_and_one_access_cover_adjoining_mappings)

@@ -108,7 +108,9 @@ bool sim_vmm_has_access(const struct sim_block *block)
 
 int sim_vmm_access(const struct sim_block *block, const struct sim_device *device)
 {
-        return mapping_of(block)->access[device->ordinal];
+        const struct mapping *mapping = mapping_of(block);
+
+        return mapping ? mapping->access[device->ordinal] : 0;
 }
 
 bool sim_vmm_is_rdma_capable(const struct sim_block *block)
@@ -316,27 +318,40 @@ static bool is_mapped_whole(uint64_t base, uint64_t bytes)
         return true;
 }
 
-/* Of a reserved range in which nothing is mapped there is nothing to unmap, and that succeeds. */
+/* Is every mapping that the range touches wholly inside it? */
+static bool cuts_no_mapping(uint64_t base, uint64_t bytes)
+{
+        for (size_t i = 0; i < sim_block_count(); i++) {
+                const struct sim_allocation *at = &sim_block_nth(i)->allocation;
+
+                if (at->base >= base + bytes || at->base + at->bytes <= base)
+                        continue;
+                if (at->kind != SIM_MEMORY_VMM || at->base < base ||
+                    at->base + at->bytes > base + bytes)
+                        return false;
+        }
+        return true;
+}
+
+/* All mappings in a range that begins in a reservation; there may be holes, or nothing at all. */
 CUresult CUDAAPI cuMemUnmap(CUdeviceptr base, size_t bytes)
 {
         SIM_ENTER(cuMemUnmap);
 
-        if (bytes && find_reservation(base, bytes) && !sim_block_overlaps(base, bytes))
-                return CUDA_SUCCESS;
-        if (!bytes || !is_mapped_whole(base, bytes))
+        if (!bytes || !find_reservation(base, 1) || !cuts_no_mapping(base, bytes))
                 return CUDA_ERROR_INVALID_VALUE;
-        while (bytes) {
-                struct sim_block *block = sim_block_at(base);
+        for (size_t i = sim_block_count(); i--;) {
+                struct sim_block *block = sim_block_nth(i);
+                uint64_t at = block->allocation.base;
                 struct mapping *mapping = mapping_of(block);
-                size_t part = block->allocation.bytes;
 
-                sim_space_unmap(base, part);
+                if (at < base || at - base >= bytes)
+                        continue;
+                sim_space_unmap(at, block->allocation.bytes);
                 mapping->physical->mapped--;
                 put_if_unused(mapping->physical);
                 free(mapping);
                 sim_block_free(block);
-                base += part;
-                bytes -= part;
         }
         return CUDA_SUCCESS;
 }
