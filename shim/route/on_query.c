@@ -216,6 +216,8 @@ static CUresult make_context_synchronous(const struct spm_allocation *block)
                         result = sp_driver.cuCtxSetFlags(flags | CU_CTX_SYNC_MEMOPS);
                 sp_driver.cuCtxPopCurrent_v2(&popped);
         }
+#else
+        (void)block;
 #endif
         return result;
 }
