@@ -39,8 +39,7 @@ void sp_log(enum sp_log_level level, const char *format, ...)
                 if (used > sizeof(line) - 1)
                         used = sizeof(line) - 1;
                 line[used++] = '\n';
-                if (write(STDERR_FILENO, line, used) < 0)
-                        errno = saved;
+                (void)!write(STDERR_FILENO, line, used);
         }
         errno = saved;
 }

@@ -23,6 +23,7 @@ int cuDevicePrimaryCtxRetain(void **context, int device);
 int cuCtxSetCurrent(void *context);
 int cuMemAlloc_v2(uint64_t *pointer, size_t size);
 int cuMemFree_v2(uint64_t pointer);
+int last_is_here(void); /* in last.c */
 
 static const char *way;
 static void *context;
@@ -127,6 +128,7 @@ int main(int argc, char **argv)
 
         way = argc > 1 ? argv[1] : "return";
         alarm(20);
+        CHECK(last_is_here(), "last");
         if (strcmp(way, "atexit") == 0)
                 atexit(free_late);
         if (strcmp(way, "again") == 0)

@@ -4,6 +4,7 @@
  *
  *   loading runpath    a plugin that only the RUNPATH of this program finds
  *   loading deepbind   a plugin that passes us by, beside a program that does not
+ *   loading unseen     such a plugin initialises the driver, and we do not see it
  *   loading second     a second copy of the driver, in a namespace of its own
  *   loading second-first  the same, before the driver itself
  *   loading closing    the driver, opened, used and closed a thousand times
@@ -16,13 +17,18 @@
 static void *driver;
 static void *context;
 
+static void make_current(void)
+{
+        CHECK(((int (*)(void **, int))dlsym(driver, "cuDevicePrimaryCtxRetain"))(&context, 0) == 0,
+              "retain");
+        CHECK(((int (*)(void *))dlsym(driver, "cuCtxSetCurrent"))(context) == 0, "set current");
+}
+
 static void start(void)
 {
         driver = dlopen("libcuda.so.1", RTLD_NOW);
         CHECK(((init_function)dlsym(driver, "cuInit"))(0) == 0, "cuInit");
-        CHECK(((int (*)(void **, int))dlsym(driver, "cuDevicePrimaryCtxRetain"))(&context, 0) == 0,
-              "retain");
-        CHECK(((int (*)(void *))dlsym(driver, "cuCtxSetCurrent"))(context) == 0, "set current");
+        make_current();
 }
 
 static void use(void *library)
@@ -63,6 +69,18 @@ static void check_deepbind(void)
                 CHECK(plugin_free(pointers[0]) == 0, "free in the plugin");
                 CHECK(our_free(pointers[1]) == 0, "free of what we never saw");
         }
+}
+
+static void check_unseen(void)
+{
+        void *plugin = dlopen("libroutes_plugin.so", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+        uint64_t pointer = 7;
+
+        driver = dlopen("libcuda.so.1", RTLD_NOW);
+        CHECK(((alloc_function)dlsym(driver, "cuMemAlloc_v2"))(&pointer, 1) == 3, "too early");
+        CHECK(((init_function)dlsym(plugin, "plugin_init"))(0) == 0, "cuInit in the plugin");
+        make_current();
+        use(driver);
 }
 
 static void check_second(void)
@@ -115,6 +133,10 @@ int main(int argc, char **argv)
 
         if (strcmp(what, "second-first") == 0) {
                 check_second_first();
+                return RESULT();
+        }
+        if (strcmp(what, "unseen") == 0) {
+                check_unseen();
                 return RESULT();
         }
         start();

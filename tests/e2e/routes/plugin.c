@@ -4,11 +4,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+int cuInit(unsigned int flags);
 int cuMemAlloc_v2(uint64_t *pointer, size_t size);
 int cuMemFree_v2(uint64_t pointer);
+int plugin_init(unsigned int flags);
 int plugin_alloc(uint64_t *pointer, size_t size);
 int plugin_free(uint64_t pointer);
 void *plugin_function(void);
+
+int plugin_init(unsigned int flags)
+{
+        return cuInit(flags);
+}
 
 int plugin_alloc(uint64_t *pointer, size_t size)
 {

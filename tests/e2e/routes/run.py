@@ -82,6 +82,11 @@ def ways_when_switched_off():
 
 
 @case
+def retry_when_memory_is_short():
+    passes('routes-retry')
+
+
+@case
 def no_driver():
     passes('routes-weak', 'absent', driver='')
 
@@ -112,6 +117,12 @@ def plugin_by_runpath():
 @case
 def plugin_with_deepbind():
     passes('routes-loading', 'deepbind')
+
+
+@case
+def driver_started_unseen():
+    done = passes('routes-loading', 'unseen', STREAMPOOL_FORMAT='json')
+    expect(len(reports_in(done.stderr)) == 1, f'the shim did not begin: {done.stderr}')
 
 
 @case
@@ -196,6 +207,8 @@ def another_interposer():
             expect('other: ' in done.stderr, f'the other library was not there: {done.stderr}')
             expect(how == 'linked' or ' 0 look-ups' not in done.stderr,
                    f'it was passed by: {done.stderr}')
+        # What we hand out are our own functions, whoever else has the names.
+        passes('routes-user', 'asked', preload=preload)
     # In front of us it sees every call, and we see them after it.
     done = passes('routes-user', 'linked', preload=f'{other}:{SHIM}', OTHER_TELLS='1')
     expect('other: 10 allocs, 10 frees' in done.stderr, done.stderr)
@@ -301,9 +314,16 @@ def ending_without_exit():
 
 
 @case
+def ending_cut_short():
+    # By the destructor of a library that is torn down after us.
+    ends('return', status=4, output='', LAST_CUTS='1')
+
+
+@case
 def ending_with_late_frees():
-    ends('atexit')
-    ends('statics')
+    # What is freed after main() is no leak.
+    ends('atexit', STREAMPOOL_EXITCODE='9')
+    ends('statics', STREAMPOOL_EXITCODE='9')
 
 
 @case
