@@ -25,16 +25,14 @@ static struct sp_stream *start_capture(CUstream handle)
 
         if (!stream || atomic_load(&stream->is_capturing))
                 return NULL;
-        /* Counted first: from here on no other thread asks the driver anything. */
-        atomic_fetch_add(&sp_captures, 1);
         status = spm_capture_begin(sp_model_enter(), stream->model, &actions);
         sp_model_leave();
-        if (status == SPM_OK) {
-                sp_perform(&actions, NULL);
-                return stream;
-        }
-        atomic_fetch_sub(&sp_captures, 1);
-        return NULL;
+        if (status != SPM_OK)
+                return NULL;
+        sp_perform(&actions, NULL);
+        /* From here on no thread asks the driver anything of its own. */
+        sp_quiet_end();
+        return stream;
 }
 
 static void end_in_model(struct sp_stream *stream)

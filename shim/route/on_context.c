@@ -4,7 +4,7 @@
  * On context -- a context ends, and what was its own ends with it
  *
  * Nothing of a context may be touched once the driver has been told to destroy
- * it (D16): it is marked as gone before the call, so that no thread asks or
+ * it (D16): it is marked as ending before the call, so that no thread asks or
  * serves in it, and forgotten after the call has succeeded. Its synchronous
  * blocks are gone like the driver's own (L2); they are no leaks. Mapped memory
  * that was behind them outlives a context, so that is given back by us.
@@ -37,17 +37,13 @@ static void remove_from_model(struct sp_context *context)
 static void begin_end(struct sp_context *context)
 {
         if (context)
-                atomic_store(&context->gone, true);
+                sp_context_begin_end(context);
 }
 
 static void finish_end(struct sp_context *context, bool ended)
 {
-        if (!context)
+        if (!context || !sp_context_finish_end(context, ended))
                 return;
-        if (!ended) {
-                atomic_store(&context->gone, false);
-                return;
-        }
         if (context->is_primary && !atomic_exchange(&context->device->primary_down, true))
                 atomic_fetch_add(&sp_primaries_down, 1);
         sp_stream_forget_context(context);
@@ -170,9 +166,10 @@ static CUresult release(CUdevice ordinal, CUresult (*call)(CUdevice))
         result = call(ordinal);
         if (!context)
                 return result;
+        /* Another thread may have retained it again since: then it is another one. */
         ended = result == CUDA_SUCCESS &&
                 sp_driver.cuDevicePrimaryCtxGetState(ordinal, &flags, &active) == CUDA_SUCCESS &&
-                !active;
+                (!active || !sp_context_lives(context));
         finish_end(context, ended);
         if (ended)
                 renew_async_pool(context->device);

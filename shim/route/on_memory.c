@@ -29,6 +29,7 @@
 #include "base/life.h"
 #include "report/counters.h"
 #include "route/perform.h"
+#include "route/whole.h"
 #include "track/ledger.h"
 #include "track/state.h"
 
@@ -216,11 +217,12 @@ static CUresult barrier(struct sp_context *context)
         CUcontext popped;
         CUresult result;
 
-        if (!context || atomic_load_explicit(&context->gone, memory_order_relaxed))
+        if (!context)
                 return CUDA_SUCCESS;
         if (atomic_load_explicit(&context->poisoned, memory_order_relaxed))
                 return sp_route_ask_driver();
-        if (sp_config()->free_mode != SP_FREE_MODE_SYNC || !sp_route_may_act())
+        if (sp_config()->free_mode != SP_FREE_MODE_SYNC || !sp_life_is_on() ||
+            !sp_whole_enter(context))
                 return CUDA_SUCCESS;
 
         sp_sync_start(&sync, context, scope);
@@ -229,6 +231,7 @@ static CUresult barrier(struct sp_context *context)
                 result = sp_driver.cuCtxSynchronize();
                 sp_driver.cuCtxPopCurrent_v2(&popped);
         }
+        sp_whole_leave(context);
         sp_sync_finish(&sync, SPM_SYNC_WAIT, result);
         return result;
 }

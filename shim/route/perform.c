@@ -14,7 +14,6 @@
 #include "route/perform.h"
 
 #include <assert.h>
-#include <limits.h>
 #include <stdlib.h>
 
 #include "base/config.h"
@@ -22,6 +21,7 @@
 #include "base/log.h"
 #include "base/table.h"
 #include "report/counters.h"
+#include "route/whole.h"
 #include "stamp/stamp.h"
 #include "track/backing.h"
 #include "track/state.h"
@@ -123,23 +123,6 @@ static void leave_for(bool entered)
 
 /* one action each */
 
-static CUresult record_in_context(struct sp_context *context, struct sp_stamp *stamp)
-{
-        unsigned int count = 0;
-        CUstream *others = NULL;
-        CUresult result;
-
-#if CUDA_VERSION >= 12050
-        if (!sp_driver.cuCtxRecordEvent)
-#endif
-                others = sp_stream_others(context, &count);
-        if (count == UINT_MAX)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        result = sp_stamp_in_context(&context->stamper, others, count, stamp);
-        free(others);
-        return result;
-}
-
 static CUresult record(const struct spm_action *action, struct sp_stamp *stamp,
                        struct sp_context **context)
 {
@@ -149,17 +132,20 @@ static CUresult record(const struct spm_action *action, struct sp_stamp *stamp,
 
         if (!action->stream) {
                 *context = sp_context_by_model(action->context);
-                if (!*context || atomic_load(&(*context)->gone) || sp_is_capturing())
+                if (!sp_whole_enter(*context))
                         return CUDA_ERROR_NOT_PERMITTED;
-                return record_in_context(*context, stamp);
+                result = sp_whole_record(*context, stamp);
+                sp_whole_leave(*context);
+                return result;
         }
-        stream = sp_stream_by_model(action->stream);
-        if (!stream || atomic_load(&stream->is_capturing))
+        stream = sp_stream_enter(action->stream);
+        if (!stream)
                 return CUDA_ERROR_NOT_PERMITTED;
         *context = stream->context;
         entered = enter_for(stream);
         result = sp_stamp_on_stream(&stream->context->stamper, stream->handle, stamp);
         leave_for(entered);
+        sp_stream_leave(stream);
         return result;
 }
 
@@ -189,19 +175,22 @@ static bool perform_record(const struct spm_action *action)
 
 static bool perform_wait_stream(const struct spm_action *action)
 {
-        struct sp_stream *stream = sp_stream_by_model(action->stream);
+        struct sp_stream *stream = sp_stream_enter(action->stream);
         struct stamp_entry *entry = get_stamp(action->stamp);
         CUresult result = CUDA_ERROR_INVALID_HANDLE;
 
-        if (stream && entry) {
+        if (stream && entry && sp_context_enter(entry->context)) {
                 bool entered = enter_for(stream);
 
                 result = sp_stamp_make_wait(&entry->stamp, stream->handle);
                 leave_for(entered);
+                sp_context_leave(entry->context);
                 sp_count(device_waits);
         }
         if (entry)
                 put_stamp(entry);
+        if (stream)
+                sp_stream_leave(stream);
         return result == CUDA_SUCCESS;
 }
 
@@ -209,7 +198,7 @@ static void perform_poll(const struct spm_action *action, bool waits)
 {
         struct stamp_entry *entry = get_stamp(action->stamp);
         struct spm_actions more;
-        CUresult result;
+        CUresult result = CUDA_ERROR_NOT_READY;
 
         if (!entry)
                 return;
@@ -217,8 +206,11 @@ static void perform_poll(const struct spm_action *action, bool waits)
                 sp_count(host_waits);
         else
                 sp_count(stamps_polled);
-        result = waits ? sp_stamp_wait(&entry->stamp, action->bounded)
-                       : sp_stamp_poll(&entry->stamp);
+        if (sp_context_enter(entry->context)) {
+                result = waits ? sp_stamp_wait(&entry->stamp, action->bounded)
+                               : sp_stamp_poll(&entry->stamp);
+                sp_context_leave(entry->context);
+        }
         sp_context_note_result(entry->context, result);
         put_stamp(entry);
         if (result != CUDA_SUCCESS)
@@ -228,14 +220,16 @@ static void perform_poll(const struct spm_action *action, bool waits)
         sp_perform(&more, NULL);
 }
 
-/* A question about, or a wait for, a whole stream or context on the model's behalf. */
-static void perform_sync(struct spm_scope scope, struct sp_context *context, CUstream stream)
+/* A question about, or a wait for, a whole stream or context on the model's behalf; entered by the
+ * caller. */
+static void perform_sync(struct spm_scope scope, struct sp_context *context, CUstream stream,
+                         struct spm_actions *more)
 {
-        struct spm_actions more;
         struct spm_ticket ticket;
         CUcontext popped;
         CUresult result;
 
+        more->count = 0;
         if (spm_sync_begin(sp_model_enter(), scope, &ticket) != SPM_OK) {
                 sp_model_leave();
                 return;
@@ -247,31 +241,36 @@ static void perform_sync(struct spm_scope scope, struct sp_context *context, CUs
                 sp_driver.cuCtxPopCurrent_v2(&popped);
         }
         sp_context_note_result(context, result);
-        spm_sync_end(sp_model_enter(), &ticket, SPM_SYNC_POLL, result == CUDA_SUCCESS, &more);
+        spm_sync_end(sp_model_enter(), &ticket, SPM_SYNC_POLL, result == CUDA_SUCCESS, more);
         sp_model_leave();
-        sp_perform(&more, NULL);
 }
 
 static void perform_poll_stream(const struct spm_action *action)
 {
-        struct sp_stream *stream = sp_stream_by_model(action->stream);
+        struct sp_stream *stream = sp_stream_enter(action->stream);
         struct spm_scope scope = {SPM_SCOPE_STREAM, action->stream};
+        struct spm_actions more;
 
-        if (!stream || sp_is_capturing())
+        if (!stream)
                 return;
         sp_count(stamps_polled);
-        perform_sync(scope, stream->context, stream->handle);
+        perform_sync(scope, stream->context, stream->handle, &more);
+        sp_stream_leave(stream);
+        sp_perform(&more, NULL);
 }
 
 static void perform_sync_context(const struct spm_action *action)
 {
         struct sp_context *context = sp_context_by_model(action->context);
         struct spm_scope scope = {SPM_SCOPE_CONTEXT, action->context};
+        struct spm_actions more;
 
-        if (!context || atomic_load(&context->gone) || sp_is_capturing())
+        if (!sp_whole_enter(context))
                 return;
         sp_count(host_waits);
-        perform_sync(scope, context, NULL);
+        perform_sync(scope, context, NULL, &more);
+        sp_whole_leave(context);
+        sp_perform(&more, NULL);
 }
 
 /* growth */

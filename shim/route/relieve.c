@@ -11,13 +11,11 @@
 
 #include "route/perform.h"
 
-#include <stdlib.h>
-
 #include "report/counters.h"
 #include "route/route.h"
+#include "route/whole.h"
 #include "stamp/stamp.h"
 #include "track/state.h"
-#include "track/stream.h"
 
 size_t sp_trim_pool(spm_pool pool, size_t keep)
 {
@@ -44,35 +42,47 @@ static bool has_pending(spm_pool pool)
         return known && stats.pending_bytes > 0;
 }
 
+/* A stamp now, and a bounded wait for it. */
+static CUresult wait_for_all(struct sp_context *context)
+{
+        struct sp_stamp stamp;
+        CUresult result = CUDA_ERROR_NOT_PERMITTED;
+
+        if (!sp_quiet_enter())
+                return result;
+        if (sp_context_enter(context))
+                result = sp_whole_record(context, &stamp);
+        else
+                context = NULL;
+        sp_quiet_leave();
+        if (result == CUDA_SUCCESS) {
+                sp_count(host_waits);
+                result = sp_stamp_wait(&stamp, true);
+                sp_stamp_drop(&stamp);
+        }
+        if (context)
+                sp_context_leave(context);
+        return result;
+}
+
 /* Everything freed in the context so far becomes ready, if it is done soon. */
 static void settle(struct sp_context *context)
 {
         struct spm_scope scope = {SPM_SCOPE_CONTEXT, context->model};
-        unsigned int count = 0;
-        CUstream *others = sp_stream_others(context, &count);
-        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
         struct spm_actions actions;
         struct spm_ticket ticket;
-        struct sp_stamp stamp;
         enum spm_status status;
+        CUresult result;
 
         status = spm_sync_begin(sp_model_enter(), scope, &ticket);
         sp_model_leave();
-        if (status == SPM_OK) {
-                if (others)
-                        result = sp_stamp_in_context(&context->stamper, others, count, &stamp);
-                if (result == CUDA_SUCCESS) {
-                        result = sp_stamp_wait(&stamp, true);
-                        sp_stamp_drop(&stamp);
-                        sp_count(host_waits);
-                }
-                sp_context_note_result(context, result);
-                spm_sync_end(sp_model_enter(), &ticket, SPM_SYNC_POLL, result == CUDA_SUCCESS,
-                             &actions);
-                sp_model_leave();
-                sp_perform(&actions, NULL);
-        }
-        free(others);
+        if (status != SPM_OK)
+                return;
+        result = wait_for_all(context);
+        sp_context_note_result(context, result);
+        spm_sync_end(sp_model_enter(), &ticket, SPM_SYNC_POLL, result == CUDA_SUCCESS, &actions);
+        sp_model_leave();
+        sp_perform(&actions, NULL);
 }
 
 static bool is_pooled_on(const struct sp_context *context, const struct sp_device *device)

@@ -14,6 +14,7 @@
 
 #include "track/backing.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include "base/config.h"
@@ -127,13 +128,29 @@ static void unmap(struct sp_segment *segment)
 static CUresult take_native(struct sp_segment *segment)
 {
         CUcontext popped;
-        CUresult result = sp_driver.cuCtxPushCurrent_v2(segment->context->handle);
+        CUresult result = CUDA_ERROR_INVALID_CONTEXT;
 
-        if (result != CUDA_SUCCESS)
+        if (!sp_context_enter(segment->context))
                 return result;
-        result = sp_driver.cuMemAlloc_v2(&segment->base, segment->size);
-        sp_driver.cuCtxPopCurrent_v2(&popped);
+        result = sp_driver.cuCtxPushCurrent_v2(segment->context->handle);
+        if (result == CUDA_SUCCESS) {
+                result = sp_driver.cuMemAlloc_v2(&segment->base, segment->size);
+                sp_driver.cuCtxPopCurrent_v2(&popped);
+        }
+        sp_context_leave(segment->context);
         return result;
+}
+
+/* A context that is ending may not end after all; until that is known, so must this wait. */
+static void give_native(const struct sp_segment *segment)
+{
+        while (!sp_context_enter(segment->context)) {
+                if (atomic_load(&segment->context->gone))
+                        return;
+                sched_yield();
+        }
+        sp_driver.cuMemFree_v2(segment->base);
+        sp_context_leave(segment->context);
 }
 
 /* both */
@@ -167,8 +184,8 @@ void sp_backing_give_back(struct sp_segment *segment)
         delist(segment);
         if (!sp_backing_is_native(segment))
                 unmap(segment);
-        else if (!atomic_load(&segment->context->gone))
-                sp_driver.cuMemFree_v2(segment->base);
+        else
+                give_native(segment);
         sp_count(segments_given_back);
         free(segment);
 }

@@ -10,6 +10,7 @@
 
 #include "track/context.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include "base/config.h"
@@ -248,6 +249,36 @@ static struct sp_context *make_context(CUcontext handle, unsigned long long id)
         }
         context->is_primary = is_primary(handle, ordinal);
         return context;
+}
+
+/* Each side first counts itself and then looks at the other, so one of them sees the other. */
+bool sp_context_enter(struct sp_context *context)
+{
+        atomic_fetch_add(&context->users, 1);
+        if (!atomic_load(&context->ending) && !atomic_load(&context->gone))
+                return true;
+        sp_context_leave(context);
+        return false;
+}
+
+void sp_context_leave(struct sp_context *context)
+{
+        atomic_fetch_sub(&context->users, 1);
+}
+
+void sp_context_begin_end(struct sp_context *context)
+{
+        atomic_fetch_add(&context->ending, 1);
+        while (atomic_load(&context->users))
+                sched_yield();
+}
+
+bool sp_context_finish_end(struct sp_context *context, bool ended)
+{
+        bool first = ended && !atomic_exchange(&context->gone, true);
+
+        atomic_fetch_sub(&context->ending, 1);
+        return first;
 }
 
 bool sp_context_lives(const struct sp_context *context)

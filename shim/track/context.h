@@ -52,8 +52,10 @@ struct sp_context {
         atomic_bool forward_only;
         /* A sticky error was seen: everything is the driver's from now on (L5). */
         atomic_bool poisoned;
-        /* Being destroyed, or destroyed. */
-        atomic_bool gone;
+        atomic_bool gone; /* destroyed */
+        /* Calls under way that may destroy it, and threads in a driver call of our own that uses
+         * it: see sp_context_enter(). */
+        atomic_uint ending, users;
         struct sp_context *next;
 };
 
@@ -86,8 +88,25 @@ static inline bool sp_context_pools(const struct sp_context *context)
 {
         return !atomic_load_explicit(&context->forward_only, memory_order_relaxed) &&
                !atomic_load_explicit(&context->poisoned, memory_order_relaxed) &&
+               !atomic_load_explicit(&context->ending, memory_order_relaxed) &&
                !atomic_load_explicit(&context->gone, memory_order_relaxed);
 }
+
+/*
+ * A driver call of our own that uses the context, its streams or its events is made between these
+ * two. The first is false when the context is being destroyed, and it is not destroyed between
+ * them: what was destroyed a moment ago crashes the driver (P39).
+ */
+bool sp_context_enter(struct sp_context *context);
+void sp_context_leave(struct sp_context *context);
+
+/** sp_context_begin_end() - the driver is about to be told to destroy it: waits until nobody is
+ * between those two. */
+void sp_context_begin_end(struct sp_context *context);
+
+/** sp_context_finish_end() - Return: true once, for the caller that has to forget it.
+ * @ended: it is destroyed */
+bool sp_context_finish_end(struct sp_context *context, bool ended);
 
 /*
  * Primary contexts that were reset and are not known again. Threads can have such a context

@@ -5,6 +5,7 @@
 #include "track/state.h"
 
 #include <assert.h>
+#include <sched.h>
 
 #include "base/config.h"
 #include "base/lock.h"
@@ -19,6 +20,31 @@ atomic_uint sp_captures;
 static struct spm_model *model;
 static int driver_version;
 static struct sp_lock model_lock = SP_LOCK_INIT(SP_RANK_MODEL);
+
+/* Threads between sp_quiet_enter() and _leave(). Each side first counts itself and then looks at
+ * the other, so one of them sees the other. */
+static atomic_uint quiet_users;
+
+bool sp_quiet_enter(void)
+{
+        atomic_fetch_add(&quiet_users, 1);
+        if (!atomic_load(&sp_captures))
+                return true;
+        sp_quiet_leave();
+        return false;
+}
+
+void sp_quiet_leave(void)
+{
+        atomic_fetch_sub(&quiet_users, 1);
+}
+
+void sp_quiet_end(void)
+{
+        atomic_fetch_add(&sp_captures, 1);
+        while (atomic_load(&quiet_users))
+                sched_yield();
+}
 
 bool sp_state_start(void)
 {

@@ -22,6 +22,17 @@ static inline bool sp_is_capturing(void)
         return atomic_load_explicit(&sp_captures, memory_order_acquire) != 0;
 }
 
+/*
+ * A driver call of our own that a capture forbids is made between these two. The first is false
+ * while a capture is open, and a capture does not begin between them: a question asked in the
+ * moment another thread begins to capture would invalidate the capture.
+ */
+bool sp_quiet_enter(void);
+void sp_quiet_leave(void);
+
+/** sp_quiet_end() - a capture begins: counts it, and waits until nobody is between those two. */
+void sp_quiet_end(void);
+
 /* Return: false when the host has no memory for a model. */
 bool sp_state_start(void);
 

@@ -11,6 +11,7 @@
 #include "track/stream.h"
 
 #include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "base/lock.h"
@@ -25,6 +26,8 @@ static struct sp_stream *by_model;
 #define RETIRED_ROOM 256
 static struct sp_stream *retired[RETIRED_ROOM];
 static unsigned int retired_next;
+/* Atomic. Threads that use what sp_stream_others() gave them. */
+static atomic_uint others_users;
 static struct sp_lock table_lock = SP_LOCK_INIT(SP_RANK_CONTEXT);
 
 /* This thread's per-thread streams, linked by `next_own`. Thread-local because that is what they
@@ -231,6 +234,12 @@ bool sp_stream_captures(const struct sp_stream *stream)
                status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/* Nobody needs the lock to end the use of a stream, so waiting for that with it held is safe. */
+static bool is_in_use(const struct sp_stream *stream)
+{
+        return stream && (atomic_load(&stream->users) || atomic_load(&stream->forgetters));
+}
+
 static void forget_locked(struct sp_stream *stream)
 {
         if (atomic_exchange(&stream->retired, true))
@@ -243,16 +252,23 @@ static void forget_locked(struct sp_stream *stream)
         /* Default streams stay: a context or a thread points to them. */
         if (stream->handle == CU_STREAM_LEGACY || stream->handle == CU_STREAM_PER_THREAD)
                 return;
+        while (is_in_use(retired[retired_next]))
+                retired_next = (retired_next + 1) % RETIRED_ROOM;
         free(retired[retired_next]);
         retired[retired_next] = stream;
         retired_next = (retired_next + 1) % RETIRED_ROOM;
 }
 
+/* Nobody finds it any more; whoever did is in a driver call that does not wait for anything. */
 void sp_stream_forget(struct sp_stream *stream)
 {
         sp_lock_take(&table_lock);
+        atomic_fetch_add(&stream->forgetters, 1);
         forget_locked(stream);
         sp_lock_drop(&table_lock);
+        while (atomic_load(&stream->users) || atomic_load(&others_users))
+                sched_yield();
+        atomic_fetch_sub(&stream->forgetters, 1);
 }
 
 void sp_stream_forget_context(struct sp_context *context)
@@ -266,14 +282,30 @@ void sp_stream_forget_context(struct sp_context *context)
         sp_lock_drop(&table_lock);
 }
 
-struct sp_stream *sp_stream_by_model(spm_stream model)
+struct sp_stream *sp_stream_enter(spm_stream model)
 {
         struct sp_stream *stream;
 
+        if (!sp_quiet_enter())
+                return NULL;
         sp_lock_take(&table_lock);
         HASH_FIND(hh_model, by_model, &model, sizeof(model), stream);
+        if (stream)
+                atomic_fetch_add(&stream->users, 1);
         sp_lock_drop(&table_lock);
-        return stream;
+        if (stream && sp_context_enter(stream->context))
+                return stream;
+        if (stream)
+                atomic_fetch_sub(&stream->users, 1);
+        sp_quiet_leave();
+        return NULL;
+}
+
+void sp_stream_leave(struct sp_stream *stream)
+{
+        sp_context_leave(stream->context);
+        atomic_fetch_sub(&stream->users, 1);
+        sp_quiet_leave();
 }
 
 CUstream *sp_stream_others(struct sp_context *context, unsigned int *count)
@@ -282,6 +314,7 @@ CUstream *sp_stream_others(struct sp_context *context, unsigned int *count)
         struct sp_stream *stream, *next;
         CUstream *others;
 
+        atomic_fetch_add(&others_users, 1);
         sp_lock_take(&table_lock);
         room = HASH_CNT(hh_model, by_model);
         others = calloc(room + 1, sizeof(CUstream));
@@ -291,4 +324,10 @@ CUstream *sp_stream_others(struct sp_context *context, unsigned int *count)
         sp_lock_drop(&table_lock);
         *count = others ? filled : UINT_MAX;
         return others;
+}
+
+void sp_stream_others_end(CUstream *others)
+{
+        atomic_fetch_sub(&others_users, 1);
+        free(others);
 }

@@ -29,6 +29,8 @@ struct sp_stream {
         bool is_blocking;
         atomic_bool is_capturing; /* a capture was begun on it and has not ended */
         atomic_bool retired;      /* destroyed, or its context is */
+        atomic_uint users;        /* threads between sp_stream_enter() and _leave() */
+        atomic_uint forgetters;   /* threads in sp_stream_forget() */
         UT_hash_handle hh;        /* by handle; guarded by the table's lock */
         UT_hash_handle hh_model;  /* by model; guarded likewise */
 };
@@ -54,22 +56,33 @@ struct sp_stream *sp_stream_find(CUstream handle);
 /** sp_stream_captures() - is work on it captured now? Costs nothing while no capture is open. */
 bool sp_stream_captures(const struct sp_stream *stream);
 
-/** sp_stream_forget() - the handle is about to mean nothing, or something else. */
+/** sp_stream_forget() - the handle is about to mean nothing, or something else: waits until
+ * nobody uses it on our behalf. */
 void sp_stream_forget(struct sp_stream *stream);
 
 /** sp_stream_forget_context() - all streams of a context that is gone. */
 void sp_stream_forget_context(struct sp_context *context);
 
-/** sp_stream_by_model() - the record behind a model handle, or NULL. */
-struct sp_stream *sp_stream_by_model(spm_stream model);
+/**
+ * sp_stream_enter() - the stream behind a model handle, for a driver call of our own
+ *
+ * Until sp_stream_leave() neither it nor its context is destroyed, and no capture begins.
+ *
+ * Return: NULL if it is gone or going, or if a capture is open.
+ */
+struct sp_stream *sp_stream_enter(spm_stream model);
+void sp_stream_leave(struct sp_stream *stream);
 
 /**
  * sp_stream_others() - live non-blocking streams of a context, for sp_stamp_in_context()
  * @count: return argument
  *
- * Return: an array the caller frees. On lack of host memory NULL, and @count is UINT_MAX: no stamp
- * can be had.
+ * Until sp_stream_others_end() none of them is destroyed.
+ *
+ * Return: an array for sp_stream_others_end(). On lack of host memory NULL, and @count is UINT_MAX:
+ * no stamp can be had.
  */
 CUstream *sp_stream_others(struct sp_context *context, unsigned int *count);
+void sp_stream_others_end(CUstream *others);
 
 #endif
