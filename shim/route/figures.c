@@ -70,8 +70,7 @@ void sp_route_figures(struct sp_figures *figures)
                          SP_CLASS_SYNC);
         for (struct sp_device *device = sp_device_each(NULL); device;
              device = sp_device_each(device))
-                add_pool(figures, model, atomic_load(&device->async_pool), device->ordinal,
-                         SP_CLASS_ASYNC);
+                add_pool(figures, model, device->async_pool, device->ordinal, SP_CLASS_ASYNC);
         sp_model_leave();
 }
 
@@ -86,6 +85,6 @@ void sp_route_reset_peaks(void)
                 (void)spm_reset_peaks(model, context->sync_pool);
         for (struct sp_device *device = sp_device_each(NULL); device;
              device = sp_device_each(device))
-                (void)spm_reset_peaks(model, atomic_load(&device->async_pool));
+                (void)spm_reset_peaks(model, device->async_pool);
         sp_model_leave();
 }

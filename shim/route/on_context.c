@@ -10,9 +10,8 @@
  * that was behind them outlives a context, so that is given back by us.
  *
  * A primary context that is reset keeps its handle and gets a new id at the
- * next retain. Mapped memory does not survive a reset of its device (measured:
- * the range faults afterwards), though the driver's own pools do: asynchronous
- * blocks of ours that live through a reset can be freed, but not used (L3).
+ * next retain. The driver's pools survive that, and so does mapped memory
+ * (measured), so asynchronous blocks go on as if nothing had happened (L3).
  */
 
 #include "base/life.h"
@@ -124,22 +123,6 @@ static struct sp_context *primary_of(CUdevice ordinal)
         return context;
 }
 
-/* What is live in the old pool is freed by the program some day; nothing more comes from it. */
-static void renew_async_pool(struct sp_device *device)
-{
-        struct spm_actions actions;
-        enum spm_status status;
-        spm_pool old = sp_device_renew_async_pool(device);
-
-        if (!old)
-                return;
-        do {
-                status = spm_pool_destroy(sp_model_enter(), old, &actions);
-                sp_model_leave();
-                sp_perform(&actions, NULL);
-        } while (status == SPM_AGAIN);
-}
-
 static CUresult reset(CUdevice ordinal, CUresult (*call)(CUdevice))
 {
         struct sp_context *context = primary_of(ordinal);
@@ -148,8 +131,6 @@ static CUresult reset(CUdevice ordinal, CUresult (*call)(CUdevice))
         begin_end(context);
         result = call(ordinal);
         finish_end(context, result == CUDA_SUCCESS);
-        if (context && result == CUDA_SUCCESS)
-                renew_async_pool(context->device);
         return result;
 }
 
@@ -171,8 +152,6 @@ static CUresult release(CUdevice ordinal, CUresult (*call)(CUdevice))
                 sp_driver.cuDevicePrimaryCtxGetState(ordinal, &flags, &active) == CUDA_SUCCESS &&
                 (!active || !sp_context_lives(context));
         finish_end(context, ended);
-        if (ended)
-                renew_async_pool(context->device);
         return result;
 }
 

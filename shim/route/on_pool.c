@@ -24,7 +24,7 @@ static struct sp_device *served(CUmemoryPool pool)
         if (!pool || !sp_life_has_begun())
                 return NULL;
         while ((device = sp_device_each(device)))
-                if (device->default_pool == pool && atomic_load(&device->async_pool))
+                if (device->default_pool == pool && device->async_pool)
                         break;
         return device;
 }
@@ -81,7 +81,7 @@ CUresult CUDAAPI sp_on_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
         struct sp_device *device = result == CUDA_SUCCESS ? served(pool) : NULL;
 
         if (device && sp_route_pools())
-                sp_trim_pool(atomic_load(&device->async_pool), keep);
+                sp_trim_pool(device->async_pool, keep);
         return result;
 }
 
@@ -112,7 +112,7 @@ CUresult CUDAAPI sp_on_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attrib
         if (!device)
                 return result;
         number = is_policy(attribute) ? (uint64_t) * (const int *)value : *(const uint64_t *)value;
-        spm_pool_set_attribute(sp_model_enter(), atomic_load(&device->async_pool),
+        spm_pool_set_attribute(sp_model_enter(), device->async_pool,
                                (enum spm_pool_attribute)attribute, number);
         sp_model_leave();
         return result;
@@ -129,7 +129,7 @@ CUresult CUDAAPI sp_on_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attrib
 
         if (!device)
                 return result;
-        spm_pool_get_attribute(sp_model_enter(), atomic_load(&device->async_pool),
+        spm_pool_get_attribute(sp_model_enter(), device->async_pool,
                                (enum spm_pool_attribute)attribute, &ours);
         sp_model_leave();
         *(uint64_t *)value += ours;
@@ -150,7 +150,7 @@ CUresult CUDAAPI sp_on_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDe
         struct sp_device *device = result == CUDA_SUCCESS ? served(pool) : NULL;
 
         for (size_t i = 0; device && i < count; i++) {
-                spm_pool ours = atomic_load(&device->async_pool);
+                spm_pool ours = device->async_pool;
                 int peer = access[i].location.id;
 
                 if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||

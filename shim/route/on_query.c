@@ -82,7 +82,7 @@ static CUmemoryPool pool_of(const struct spm_allocation *block)
         struct sp_device *device = NULL;
 
         while ((device = sp_device_each(device)))
-                if (atomic_load(&device->async_pool) == block->pool)
+                if (device->async_pool == block->pool)
                         return device->default_pool;
         return NULL;
 }
@@ -267,7 +267,7 @@ static uint64_t idle_bytes(const struct sp_device *device)
                 if (context->device == device && !atomic_load(&context->gone) &&
                     spm_stats(model, context->sync_pool, &stats) == SPM_OK)
                         sum += stats.ready_bytes + stats.pending_bytes;
-        if (spm_stats(model, atomic_load(&device->async_pool), &stats) == SPM_OK)
+        if (spm_stats(model, device->async_pool, &stats) == SPM_OK)
                 sum += stats.ready_bytes + stats.pending_bytes;
         sp_model_leave();
         return sum;

@@ -92,7 +92,7 @@ static bool is_pooled_on(const struct sp_context *context, const struct sp_devic
 
 size_t sp_trim_device(struct sp_device *device)
 {
-        spm_pool async_pool = atomic_load(&device->async_pool);
+        spm_pool async_pool = device->async_pool;
         size_t released = async_pool ? sp_trim_pool(async_pool, 0) : 0;
 
         for (struct sp_context *context = sp_context_each(NULL); context;
@@ -104,7 +104,7 @@ size_t sp_trim_device(struct sp_device *device)
 
 static bool relieve_device(struct sp_device *device)
 {
-        spm_pool async_pool = atomic_load(&device->async_pool);
+        spm_pool async_pool = device->async_pool;
         CUstreamCaptureMode mode;
         size_t released;
 

@@ -92,13 +92,6 @@ static spm_pool make_async_pool(const struct sp_device *device)
         return pool;
 }
 
-spm_pool sp_device_renew_async_pool(struct sp_device *device)
-{
-        if (!atomic_load(&device->async_pool))
-                return 0;
-        return atomic_exchange(&device->async_pool, make_async_pool(device));
-}
-
 static struct sp_device *make_device(CUdevice ordinal)
 {
         struct sp_device *device = calloc(1, sizeof(*device));
@@ -122,7 +115,7 @@ static struct sp_device *make_device(CUdevice ordinal)
                 atomic_init(&device->is_default_current,
                             sp_driver.cuDeviceGetMemPool(&current, ordinal) == CUDA_SUCCESS &&
                                     current == device->default_pool);
-                atomic_init(&device->async_pool, make_async_pool(device));
+                device->async_pool = make_async_pool(device);
         }
         return device;
 }

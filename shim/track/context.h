@@ -32,7 +32,7 @@ struct sp_device {
         bool has_vmm;
         bool has_rdma_vmm;
         CUmemoryPool default_pool;      /* the driver's; NULL where it has no pools */
-        atomic_uint async_pool;         /* an spm_pool; 0: asynchronous memory is the driver's */
+        spm_pool async_pool;            /* ours; 0: asynchronous memory is the driver's */
         atomic_bool is_default_current; /* cuMemAllocAsync would use default_pool */
         atomic_bool primary_down;       /* counted in sp_primaries_down */
         struct sp_device *next;
@@ -116,9 +116,6 @@ extern atomic_uint sp_primaries_down;
 
 /** sp_context_lives() - does the driver still know it? False for NULL. */
 bool sp_context_lives(const struct sp_context *context);
-
-/** sp_device_renew_async_pool() - serve from a new pool from now on; the old one, 0 if none. */
-spm_pool sp_device_renew_async_pool(struct sp_device *device);
 
 /** sp_context_note_result() - @result came from a call on @context: a sticky one poisons it. */
 void sp_context_note_result(struct sp_context *context, CUresult result);

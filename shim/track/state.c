@@ -4,7 +4,6 @@
 
 #include "track/state.h"
 
-#include <assert.h>
 #include <sched.h>
 
 #include "base/config.h"
@@ -74,14 +73,6 @@ struct spm_model *sp_model_enter(void)
 
 void sp_model_leave(void)
 {
-#ifdef SP_CHECK_MODEL
-        char text[256];
-        bool sound = spm_check(model, text, sizeof(text));
-
-        if (!sound)
-                sp_log(SP_LOG_ERROR, "model invariant broken: %s", text);
-        assert(sound);
-#endif
         sp_lock_drop(&model_lock);
 }
 

@@ -40,8 +40,6 @@ bool sp_state_start(void);
 int sp_state_driver_version(void);
 
 struct spm_model *sp_model_enter(void);
-
-/* In builds with assertions, checks every invariant of the model first. */
 void sp_model_leave(void);
 
 /* As sp_model_enter(), but gives up: for the report at exit. NULL if somebody keeps the lock. */
