@@ -34,6 +34,8 @@
 #undef cuCtxCreate_v3
 #undef cuCtxCreate_v4
 
+#include "driver/cuda_11.h"
+
 #define SP_EXPORT __attribute__((visibility("default")))
 
 /*
@@ -64,11 +66,8 @@
 #define SP_SINCE_11060(...) __VA_ARGS__
 #define SP_SINCE_11070(...) __VA_ARGS__
 
-#if CUDA_VERSION >= 12000
+/* With the headers of CUDA 11, by cuda_11.h. */
 #define SP_SINCE_12000(...) __VA_ARGS__
-#else
-#define SP_SINCE_12000(...)
-#endif
 
 #if CUDA_VERSION >= 12010
 #define SP_SINCE_12010(...) __VA_ARGS__

@@ -83,7 +83,6 @@ CUresult CUDAAPI sp_on_cuGetProcAddress(const char *symbol, void **pfn, int vers
         return result;
 }
 
-#if CUDA_VERSION >= 12000
 CUresult CUDAAPI sp_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int version,
                                            cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
@@ -93,7 +92,6 @@ CUresult CUDAAPI sp_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int v
                 replace(symbol, pfn, version);
         return result;
 }
-#endif
 
 /* No lock is held: the driver's cuInit forks (D18). */
 CUresult CUDAAPI sp_on_cuInit(unsigned int flags)

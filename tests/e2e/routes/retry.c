@@ -39,6 +39,9 @@ int main(void)
         CHECK(cuModuleLoadData(&module, "image") == CUDA_SUCCESS, "the pool gave nothing back");
         CHECK(calls("cuModuleLoadData") == before + 2, "not tried again");
 
+        /* Another error is the program's to see, although there is something to give again. */
+        CHECK(cuMemAlloc(&pointer, 64 << 20) == CUDA_SUCCESS, "alloc");
+        CHECK(cuMemFree(pointer) == CUDA_SUCCESS, "free");
         fail("cuModuleLoadData", 1, CUDA_ERROR_INVALID_IMAGE);
         CHECK(cuModuleLoadData(&module, "image") == CUDA_ERROR_INVALID_IMAGE, "another error");
         return RESULT();
