@@ -265,6 +265,19 @@ def threads():
         note('lost 0 failures 0 mismatches 0' in runs['pool'].out, runs['pool'].out)
 
 
+def quarrels():
+    """Destroying and capturing are not disturbed by what the pool asks the driver meanwhile."""
+    roles = (('allocate', 'allocate', 'capture'), ('stream', 'stream', 'stream', 'allocate'),
+             ('stream', 'context', 'context', 'allocate', 'retain', 'capture'))
+    for chosen in roles:
+        for memory in ('4G', '48M'):
+            runs = same(app('quarrel', 1000, *chosen), modes=('pool',), SIM_TIME='threads',
+                        SIM_JITTER='60000', SIM_MEMORY=memory, STREAMPOOL_BATCH='2',
+                        STREAMPOOL_KEEP='0')
+            note(shimrun.pooled(runs['pool'].report) > 100, f'quarrel {chosen}: pool not used')
+            note(not shimrun.findings(runs['pool'].report), f'quarrel {chosen}: findings')
+
+
 def devices():
     """Two devices: memory comes from the right one and goes back there."""
     for backing in ('auto', 'native'):
@@ -312,8 +325,8 @@ def injection_illegal():
 
 SUITES = {function.__name__: function for function in (
     faults, first_light, exchange, exit_code, report_paths, out_of_memory, retries, pressure,
-    free_sync, belts, random_programs, small_device, torture, threads, devices, injection_value,
-    injection_memory, injection_illegal)}
+    free_sync, belts, random_programs, small_device, torture, threads, quarrels, devices,
+    injection_value, injection_memory, injection_illegal)}
 
 
 def main():

@@ -10,6 +10,10 @@
  *   SIM_FAIL=symbol:nth:code,...  the nth call of the symbol answers the code
  *   SIM_LOG=path                  one line a call: its symbol
  *   SIM_CALLS=path                counts at exit: symbol, tab, calls
+ *   SIM_JITTER=nanoseconds        every fourth call or so waits up to that long before it begins
+ *
+ * Jitter is for races between what a caller asks and what it then does: on a quiet machine the
+ * moment between two calls is too short for another thread to get in.
  */
 
 #include "fault.h"
@@ -20,9 +24,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "control.h"
 #include "exports.h"
+#include "sim.h"
 
 #define ROWS_MAX   1024
 #define SLOTS      4096 /* a power of two, several times the rows */
@@ -40,6 +46,7 @@ static atomic_ullong calls[ROWS_MAX];
 static short slots[SLOTS]; /* row + 1; written once under `once` */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int log_file = -1;
+static unsigned int jitter_ns;
 static pid_t process;
 
 /* Guarded by fault_lock; fault_count also read without it, to pass quickly. */
@@ -70,6 +77,7 @@ static void start(void)
                 slots[at % SLOTS] = (short)(row + 1);
         }
         process = getpid();
+        jitter_ns = getenv("SIM_JITTER") ? (unsigned int)atoi(getenv("SIM_JITTER")) : 0;
         if (path)
                 log_file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
         read_faults();
@@ -98,6 +106,19 @@ static void log_call(const char *symbol)
                 log_file = -1;
 }
 
+static void wait_a_moment(void)
+{
+        /* Per thread because it is a thread's own sequence. */
+        static __thread unsigned int seed;
+        struct timespec nap = {0};
+
+        if (!seed)
+                seed = (unsigned int)sim_thread();
+        nap.tv_nsec = rand_r(&seed) % 4 ? 0 : rand_r(&seed) % jitter_ns;
+        if (nap.tv_nsec)
+                nanosleep(&nap, NULL);
+}
+
 int sim_fault_count(const char *symbol)
 {
         int row;
@@ -111,6 +132,8 @@ int sim_fault_count(const char *symbol)
         atomic_fetch_add_explicit(&calls[row], 1, memory_order_relaxed);
         if (log_file >= 0)
                 log_call(symbol);
+        if (jitter_ns)
+                wait_a_moment();
         return row;
 }
 

@@ -37,6 +37,23 @@ static struct sim_tile *find_best(struct sim_pool *pool, struct sim_stream *stre
         return best;
 }
 
+/* Joins the tiles from @first on into one of @bytes. What is left of the last one still waits for
+ * its free, whoever the rest was given to. */
+static struct sim_tile *merge(struct sim_tile *first, uint64_t bytes)
+{
+        if (first->bytes > bytes)
+                sim_tile_split(first, bytes);
+        sim_tile_clean(first);
+        while (first->bytes < bytes) {
+                uint64_t missing = bytes - first->bytes;
+
+                if (first->after->bytes > missing)
+                        sim_tile_split(first->after, missing);
+                sim_tile_swallow(first);
+        }
+        return first;
+}
+
 /* Adjoining tiles that each fit, joined because none fits alone. */
 static struct sim_tile *find_run(struct sim_pool *pool, struct sim_stream *stream, uint64_t bytes)
 {
@@ -46,16 +63,8 @@ static struct sim_tile *find_run(struct sim_pool *pool, struct sim_stream *strea
 
                 for (; last && sum < bytes && is_fit(last, stream); last = last->after)
                         sum += last->bytes;
-                if (sum < bytes)
-                        continue;
-                sim_tile_clean(first);
-                while (first->bytes < bytes) {
-                        sim_tile_split(first->after, bytes - first->bytes < first->after->bytes
-                                                             ? bytes - first->bytes
-                                                             : first->after->bytes);
-                        sim_tile_swallow(first);
-                }
-                return first;
+                if (sum >= bytes)
+                        return merge(first, bytes);
         }
         return NULL;
 }
@@ -112,14 +121,10 @@ static struct sim_tile *depend(struct sim_pool *pool, struct sim_stream *stream,
                         sum += last->bytes;
                 if (sum < bytes)
                         continue;
-                for (struct sim_tile *tile = first; tile != last; tile = tile->after) {
+                for (struct sim_tile *tile = first; tile != last; tile = tile->after)
                         if (tile->freed && !sim_tile_is_done(tile))
                                 sim_stream_follow(stream, tile->freed->operation);
-                        sim_tile_clean(tile);
-                }
-                while (first->bytes < bytes)
-                        sim_tile_swallow(first);
-                return first;
+                return merge(first, bytes);
         }
         return NULL;
 }

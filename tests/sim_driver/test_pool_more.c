@@ -121,6 +121,25 @@ Test(sim, a_full_device_makes_a_stream_wait_for_another)
         expect(2, cuMemAlloc(&p, most));
 }
 
+/* The stream that waits for a free does so for the bytes it takes; the rest is as busy as before. */
+Test(sim, the_rest_of_memory_waited_for_is_not_free)
+{
+        struct world world = begin();
+        size_t most = free_bytes() / 10 * 9;
+        CUdeviceptr p, q, r;
+        CUstream s3;
+
+        ok(cuStreamCreate(&s3, CU_STREAM_NON_BLOCKING));
+        ok(cuMemAllocAsync(&p, most, world.s1));
+        spin(&world, world.s1, 200 * MS);
+        ok(cuMemFreeAsync(p, world.s1));
+        ok(cuMemAllocAsync(&q, most / 3, world.s2));
+        ok(cuMemAllocAsync(&r, most / 3, s3));
+        cr_expect_neq(q, r);
+        expect(600, cuStreamQuery(world.s2));
+        expect(600, cuStreamQuery(s3));
+}
+
 Test(sim, a_full_device_takes_the_idle_memory_of_another_pool)
 {
         struct world world = begin();
