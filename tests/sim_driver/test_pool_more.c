@@ -121,7 +121,8 @@ Test(sim, a_full_device_makes_a_stream_wait_for_another)
         expect(2, cuMemAlloc(&p, most));
 }
 
-/* The stream that waits for a free does so for the bytes it takes; the rest is as busy as before. */
+/* The stream that waits for a free does so for the bytes it takes; the rest is as busy as before.
+ */
 Test(sim, the_rest_of_memory_waited_for_is_not_free)
 {
         struct world world = begin();
