@@ -62,6 +62,43 @@ static struct sp_stream *retire(CUstream handle)
         return stream;
 }
 
+/* The driver may have ended its own part of the thread: no stamp is to be had any more. */
+static void refuse_records(struct spm_actions *actions)
+{
+        unsigned int kept = 0;
+
+        for (unsigned int i = 0; i < actions->count; i++) {
+                struct spm_actions more;
+
+                if (actions->item[i].kind != SPM_ACT_RECORD) {
+                        actions->item[kept++] = actions->item[i];
+                        continue;
+                }
+                spm_stamp_recorded(sp_model_enter(), actions->item[i].stamp, false, &more);
+                sp_model_leave();
+                sp_perform(&more, NULL);
+        }
+        actions->count = kept;
+}
+
+/* After fork(), and at the end of the process, everything is left as it is. */
+void sp_order_thread_ends(void)
+{
+        struct sp_stream *stream;
+        struct spm_actions actions;
+        enum spm_status status;
+
+        while (sp_life_is_on() && (stream = sp_stream_take_own())) {
+                status = spm_stream_retire(sp_model_enter(), stream->model, &actions);
+                sp_model_leave();
+                if (status == SPM_OK) {
+                        refuse_records(&actions);
+                        sp_perform(&actions, NULL);
+                }
+                sp_stream_end_own(stream);
+        }
+}
+
 CUresult CUDAAPI sp_on_cuStreamDestroy(CUstream stream)
 {
         retire(stream);

@@ -11,6 +11,7 @@
 
 bool sp_route_start(void)
 {
+        sp_stream_thread_ends = sp_order_thread_ends;
         return sp_state_start();
 }
 

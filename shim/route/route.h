@@ -26,6 +26,9 @@
 /** sp_route_start() - the model and the figures; false when the host has no memory for them. */
 bool sp_route_start(void);
 
+/** sp_order_thread_ends() - retires the per-thread streams of the calling thread. */
+void sp_order_thread_ends(void);
+
 /** sp_route_pooling_context() - the current context if a synchronous block may be served in it now.
  */
 struct sp_context *sp_route_pooling_context(void);

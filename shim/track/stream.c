@@ -4,8 +4,11 @@
  * Stream -- which of the model's streams does a handle mean, here and now?
  *
  * Per-thread streams are found through a list of the calling thread's own, one
- * entry a context it used. The list is short and never freed: a thread that is
- * gone can still have work running on its stream (F5).
+ * entry a context it used. When the thread ends they are retired in the model,
+ * like a stream that is destroyed, or a program with a thread for each piece of
+ * its work would leave one behind with every one. Their work can still be
+ * running (F5), and the driver may have ended its own part of the thread, so no
+ * driver call is made: a stamp of the context covers what is left (U1).
  */
 
 #include "track/stream.h"
@@ -37,6 +40,7 @@ struct own_stream {
         struct own_stream *next;
 };
 static _Thread_local struct own_stream *own_streams __attribute__((tls_model("initial-exec")));
+static _Thread_local bool is_watched __attribute__((tls_model("initial-exec")));
 
 static struct sp_stream *make(CUstream handle, struct sp_context *context,
                               enum spm_stream_kind kind)
@@ -134,17 +138,51 @@ static struct sp_stream *legacy_of(struct sp_context *context)
         return stream;
 }
 
-static struct sp_stream *own_of(struct sp_context *context)
+struct sp_stream *sp_stream_take_own(void)
 {
         struct own_stream *own = own_streams;
+        struct sp_stream *stream = own ? own->stream : NULL;
+
+        if (own)
+                own_streams = own->next;
+        free(own);
+        return stream;
+}
+
+void sp_stream_end_own(struct sp_stream *stream)
+{
+        sp_stream_forget(stream);
+        free(stream);
+}
+
+void (*sp_stream_thread_ends)(void);
+
+static void end_thread(void *unused)
+{
+        (void)unused;
+        is_watched = false;
+        if (sp_stream_thread_ends)
+                sp_stream_thread_ends();
+}
+
+/* Will end_thread() be called at the end of this thread? */
+static bool watch_thread(void)
+{
+        /* Of the C library since 2.18, which has no header for it. */
+        extern int __cxa_thread_atexit_impl(void (*function)(void *), void *argument,
+                                            void *library);
+        extern void *__dso_handle __attribute__((visibility("hidden")));
+
+        if (!is_watched)
+                is_watched = __cxa_thread_atexit_impl(end_thread, NULL, &__dso_handle) == 0;
+        return is_watched;
+}
+
+static struct own_stream *make_own(struct sp_context *context)
+{
+        struct own_stream *own = calloc(1, sizeof(*own));
         bool published;
 
-        while (own && own->stream->context != context)
-                own = own->next;
-        if (own)
-                return own->stream;
-
-        own = calloc(1, sizeof(*own));
         if (!own)
                 return NULL;
         own->stream = make(CU_STREAM_PER_THREAD, context, SPM_STREAM_PER_THREAD);
@@ -160,6 +198,30 @@ static struct sp_stream *own_of(struct sp_context *context)
                 free(own);
                 return NULL;
         }
+        return own;
+}
+
+/* Those of contexts that are gone go on the way. */
+static struct sp_stream *own_of(struct sp_context *context)
+{
+        struct own_stream **at = &own_streams, *own;
+
+        while ((own = *at) && own->stream->context != context)
+                if (atomic_load(&own->stream->retired)) {
+                        *at = own->next;
+                        sp_stream_end_own(own->stream);
+                        free(own);
+                } else {
+                        at = &own->next;
+                }
+        if (own)
+                return own->stream;
+
+        if (!watch_thread())
+                return NULL;
+        own = make_own(context);
+        if (!own)
+                return NULL;
         own->next = own_streams;
         own_streams = own;
         return own->stream;

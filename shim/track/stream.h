@@ -63,6 +63,17 @@ void sp_stream_forget(struct sp_stream *stream);
 /** sp_stream_forget_context() - all streams of a context that is gone. */
 void sp_stream_forget_context(struct sp_context *context);
 
+/** sp_stream_thread_ends() - called in a thread that used its per-thread stream and ends; set once,
+ * before the shim is on. */
+extern void (*sp_stream_thread_ends)(void);
+
+/** sp_stream_take_own() - one of the calling thread's per-thread streams, which are its own no
+ * more; NULL if it has none. */
+struct sp_stream *sp_stream_take_own(void);
+
+/** sp_stream_end_own() - the record of a stream that was taken. */
+void sp_stream_end_own(struct sp_stream *stream);
+
 /**
  * sp_stream_enter() - the stream behind a model handle, for a driver call of our own
  *

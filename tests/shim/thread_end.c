@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Thread end -- what a thread leaves behind in the model
+ *
+ * A program may have a thread for each request. Its per-thread stream must not
+ * stay for ever: every stamp and every synchronisation of the context walks
+ * the streams that the model knows.
+ */
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/life.h"
+#include "driver/driver.h"
+#include "route/route.h"
+#include "tests/sim_driver/control.h"
+#include "track/state.h"
+
+#define THREADS 50
+
+static CUcontext context;
+
+static void start(void)
+{
+        CUdevice device;
+
+        cr_assert(sp_driver_load());
+        cr_assert_eq(sp_driver.cuInit(0), CUDA_SUCCESS);
+        cr_assert(sp_life_start());
+        cr_assert_eq(sp_driver.cuDeviceGet(&device, 0), CUDA_SUCCESS);
+        cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
+        cr_assert_eq(sp_driver.cuCtxSetCurrent(context), CUDA_SUCCESS);
+}
+
+static void count_stream(const char *line, void *user)
+{
+        unsigned int *count = user;
+
+        *count += strncmp(line, "  stream", 8) == 0;
+}
+
+static unsigned int streams(void)
+{
+        unsigned int count = 0;
+
+        spm_dump(sp_model_enter(), count_stream, &count);
+        sp_model_leave();
+        return count;
+}
+
+static void in_threads(void *(*run)(void *argument))
+{
+        for (int i = 0; i < THREADS; i++) {
+                pthread_t thread;
+
+                cr_assert_eq(pthread_create(&thread, NULL, run, NULL), 0);
+                cr_assert_eq(pthread_join(thread, NULL), 0);
+        }
+}
+
+/* Freed in the order of the thread's stream, and not known to be idle when the thread ends. */
+static void *leave_pending(void *argument)
+{
+        CUdeviceptr pointer;
+
+        sp_driver.cuCtxSetCurrent(context);
+        sp_on_cuMemAllocAsync(&pointer, 4096, CU_STREAM_PER_THREAD);
+        sp_on_cuMemFreeAsync(pointer, CU_STREAM_PER_THREAD);
+        return argument;
+}
+
+Test(thread_end, streams_of_threads_go_with_them, .init = start)
+{
+        unsigned int before;
+
+        leave_pending(NULL);
+        cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+        before = streams();
+        in_threads(leave_pending);
+        cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+        cr_expect_eq(streams(), before, "%u streams, %u before", streams(), before);
+}
+
+Test(thread_end, no_stamp_is_recorded_in_a_thread_that_ends, .init = start)
+{
+        uint64_t records;
+
+        sim_calls_reset();
+        in_threads(leave_pending);
+        records = sim_calls("cuEventRecord");
+        cr_expect_eq(records, 0, "%llu records", (unsigned long long)records);
+}
+
+static void *use_twice(void *argument)
+{
+        leave_pending(NULL);
+        sp_order_thread_ends();
+        return leave_pending(argument);
+}
+
+/* A destructor of the program may come after ours, and use the stream again. */
+Test(thread_end, a_late_destructor_may_use_its_stream_again, .init = start)
+{
+        unsigned int before;
+
+        leave_pending(NULL);
+        before = streams();
+        in_threads(use_twice);
+        cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+        cr_expect_eq(streams(), before, "%u streams, %u before", streams(), before);
+}
