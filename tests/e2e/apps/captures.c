@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cu.h"
 
@@ -20,7 +21,7 @@
 static struct cu_kernels kernels;
 static CUcontext context;
 static atomic_bool over;
-static atomic_int failures;
+static atomic_int failures, allocated;
 
 static void *worker(void *argument)
 {
@@ -42,6 +43,7 @@ static void *worker(void *argument)
                 failures += cu.MemFree(p) != CUDA_SUCCESS;
                 cu_disowned(q);
                 failures += cu.MemFreeAsync(q, stream) != CUDA_SUCCESS;
+                allocated++;
         }
         CU_OK(cu.StreamSynchronize(stream));
         CU_OK(cu.StreamDestroy(stream));
@@ -88,6 +90,9 @@ int main(int argc, char **argv)
         for (int i = 0; i < WORKERS; i++)
                 if (pthread_create(&threads[i], NULL, worker, NULL))
                         return 99;
+        /* Before the first capture, so that some of it is the pool's, and between others. */
+        while (allocated < 10 * WORKERS)
+                usleep(100);
         for (int i = 0; i < rounds; i++)
                 lost += capture(stream,
                                 i % 2 ? CU_STREAM_CAPTURE_MODE_RELAXED
