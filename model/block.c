@@ -119,19 +119,19 @@ static void add_dep(struct spm_block *block, struct spm_point point)
 
 /*
  * A free is ordered behind what its context waits for and, on a blocking stream, behind the legacy
- * stream's earlier work. One that the driver does not see submits nothing, so neither an event of
- * the stream nor the host, when it waits for the stream, need be behind that: it has to be observed
- * by itself.
+ * stream's earlier work. One that the driver does not see submits nothing, so the host need not be
+ * behind that when it waits for the stream, and it has to be observed by itself: on an H200 with
+ * driver 580, cuStreamQuery and cuStreamSynchronize of an idle blocking stream answer at once while
+ * the legacy stream is busy, although an event recorded on the stream waits.
  */
-static void wait_for_unseen(const struct spm_model *model, struct spm_block *block,
-                            const struct spm_stream_state *stream)
+static void wait_for_unseen(struct spm_block *block, const struct spm_stream_state *stream)
 {
         struct spm_context_state *context = stream->context;
         struct spm_stream_state *line = context->line;
 
         if (context->waited_at > line->done_poll) {
                 add_dep(block, (struct spm_point){line->object.id, ++line->submitted});
-        } else if (spm_stream_waits_for_legacy(stream) && !model->config.legacy_is_seen) {
+        } else if (spm_stream_waits_for_legacy(stream)) {
                 struct spm_stream_state *other =
                         context->legacy_stream ? context->legacy_stream : line;
 
@@ -156,7 +156,7 @@ static void wait_for_stream(const struct spm_model *model, struct spm_block *blo
                 if (!spm_stream_has_waited(stream, born[i]) &&
                     !spm_point_is_done(model, born[i], false))
                         add_dep(block, born[i]);
-        wait_for_unseen(model, block, stream);
+        wait_for_unseen(block, stream);
         stream->open_blocks++;
         stream->open_bytes += block->size;
 }

@@ -142,11 +142,6 @@ struct spm_config {
          * rather than grow (O3). 0 means the default: the larger of 256 MiB and an eighth of
          * the live peak. */
         size_t pending_limit;
-        /* Set where it is known that an event on a blocking stream, and the host when it waits for
-         * the stream, are behind what the legacy stream did before, although nothing was submitted
-         * to the blocking stream since. If not, a free on a blocking stream additionally waits for
-         * the legacy stream to be observed. */
-        bool legacy_is_seen;
 };
 
 /**
