@@ -120,6 +120,17 @@ static struct sp_device *make_device(CUdevice ordinal)
         return device;
 }
 
+static void discard_device(struct sp_device *device)
+{
+        struct spm_actions none;
+
+        if (!device)
+                return;
+        spm_pool_destroy(sp_model_enter(), device->async_pool, &none);
+        sp_model_leave();
+        free(device);
+}
+
 static struct sp_device *device_of(CUdevice ordinal)
 {
         struct sp_device *device = sp_device_of_ordinal(ordinal), *made;
@@ -138,7 +149,7 @@ static struct sp_device *device_of(CUdevice ordinal)
                 made = NULL;
         }
         sp_lock_drop(&table_lock);
-        free(made);
+        discard_device(made);
         return device;
 }
 
@@ -148,13 +159,9 @@ static unsigned long long id_of(CUcontext handle)
 {
         unsigned long long id = 0;
 
-#if CUDA_VERSION >= 12000
         /* Without ids (drivers before 12.0) the hooked destroy and reset calls tell lives apart. */
         if (sp_driver.cuCtxGetId && sp_driver.cuCtxGetId(handle, &id) != CUDA_SUCCESS)
                 id = 0;
-#else
-        (void)handle;
-#endif
         return id;
 }
 
@@ -212,6 +219,18 @@ static bool is_primary(CUcontext handle, CUdevice ordinal)
         return primary == handle;
 }
 
+/* Nobody has seen it: the model has no memory of it to give back. */
+static void discard(struct sp_context *context)
+{
+        struct spm_actions none;
+
+        if (!context)
+                return;
+        spm_context_remove(sp_model_enter(), context->model, &none);
+        sp_model_leave();
+        free(context);
+}
+
 static struct sp_context *make_context(CUcontext handle, unsigned long long id)
 {
         struct sp_context *context = calloc(1, sizeof(*context));
@@ -237,7 +256,7 @@ static struct sp_context *make_context(CUcontext handle, unsigned long long id)
         }
         context->device = result == CUDA_SUCCESS ? device_of(ordinal) : NULL;
         if (!context->device || !add_to_model(context)) {
-                free(context);
+                discard(context);
                 return NULL;
         }
         context->is_primary = is_primary(handle, ordinal);
@@ -277,17 +296,6 @@ bool sp_context_finish_end(struct sp_context *context, bool ended)
 bool sp_context_lives(const struct sp_context *context)
 {
         return context && id_of(context->handle) == context->id;
-}
-
-static void discard(struct sp_context *context)
-{
-        struct spm_actions none;
-
-        if (!context)
-                return;
-        spm_context_remove(sp_model_enter(), context->model, &none);
-        sp_model_leave();
-        free(context);
 }
 
 struct sp_context *sp_context_of(CUcontext handle)
