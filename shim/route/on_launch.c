@@ -170,11 +170,10 @@ CUresult CUDAAPI sp_on_cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx green
         CUresult result = sp_driver.cuGreenCtxStreamCreate(stream, green, flags, priority);
         CUcontext handle;
 
-        if (result != CUDA_SUCCESS || !sp_life_is_on())
-                return result;
         /* So that the context is known to be a green one before its stream is looked at. */
-        sp_on_cuCtxFromGreenCtx(&handle, green);
-        sp_stream_made_in(*stream, handle, flags);
+        if (result == CUDA_SUCCESS && sp_life_is_on() &&
+            sp_on_cuCtxFromGreenCtx(&handle, green) == CUDA_SUCCESS)
+                sp_stream_made_in(*stream, handle, flags);
         return result;
 }
 #endif
