@@ -105,19 +105,23 @@ void sp_bracket_close(CUstreamCaptureMode mode)
                 sp_driver.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
-/* A default stream's handle means the current context's, so that has to be the right one. */
-static bool enter_for(const struct sp_stream *stream)
+static bool is_default(const struct sp_stream *stream)
 {
-        if (stream->handle != CU_STREAM_LEGACY && stream->handle != CU_STREAM_PER_THREAD)
-                return false;
-        return sp_driver.cuCtxPushCurrent_v2(stream->context->handle) == CUDA_SUCCESS;
+        return stream->handle == CU_STREAM_LEGACY || stream->handle == CU_STREAM_PER_THREAD;
 }
 
-static void leave_for(bool entered)
+/* A default stream's handle means the current context's, so that has to be the right one. */
+static CUresult enter_for(const struct sp_stream *stream)
+{
+        return is_default(stream) ? sp_driver.cuCtxPushCurrent_v2(stream->context->handle)
+                                  : CUDA_SUCCESS;
+}
+
+static void leave_for(const struct sp_stream *stream)
 {
         CUcontext popped;
 
-        if (entered)
+        if (is_default(stream))
                 sp_driver.cuCtxPopCurrent_v2(&popped);
 }
 
@@ -128,7 +132,6 @@ static CUresult record(const struct spm_action *action, struct sp_stamp *stamp,
 {
         struct sp_stream *stream;
         CUresult result;
-        bool entered;
 
         if (!action->stream) {
                 *context = sp_context_by_model(action->context);
@@ -142,9 +145,11 @@ static CUresult record(const struct spm_action *action, struct sp_stamp *stamp,
         if (!stream)
                 return CUDA_ERROR_NOT_PERMITTED;
         *context = stream->context;
-        entered = enter_for(stream);
-        result = sp_stamp_on_stream(&stream->context->stamper, stream->handle, stamp);
-        leave_for(entered);
+        result = enter_for(stream);
+        if (result == CUDA_SUCCESS) {
+                result = sp_stamp_on_stream(&stream->context->stamper, stream->handle, stamp);
+                leave_for(stream);
+        }
         sp_stream_leave(stream);
         return result;
 }
@@ -180,12 +185,13 @@ static bool perform_wait_stream(const struct spm_action *action)
         CUresult result = CUDA_ERROR_INVALID_HANDLE;
 
         if (stream && entry && sp_context_enter(entry->context)) {
-                bool entered = enter_for(stream);
-
-                result = sp_stamp_make_wait(&entry->stamp, stream->handle);
-                leave_for(entered);
+                result = enter_for(stream);
+                if (result == CUDA_SUCCESS) {
+                        result = sp_stamp_make_wait(&entry->stamp, stream->handle);
+                        leave_for(stream);
+                        sp_count(device_waits);
+                }
                 sp_context_leave(entry->context);
-                sp_count(device_waits);
         }
         if (entry)
                 put_stamp(entry);
