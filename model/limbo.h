@@ -5,7 +5,7 @@
 /*
  * Limbo -- freed, but work that may touch it can still be running
  *
- * A pending block waits for one to three points. It lies in the lane of its
+ * A pending block waits for a few points. It lies in the lane of its
  * pool and of the stream of the first point, ordered by position; when that
  * point is complete it moves to the lane of the next, and when none is left
  * it is READY.

@@ -33,8 +33,8 @@ static unsigned int retired_next;
 static atomic_uint others_users;
 static struct sp_lock table_lock = SP_LOCK_INIT(SP_RANK_CONTEXT);
 
-/* This thread's per-thread streams, linked by `next_own`. Thread-local because that is what they
- * are; initial-exec, so that reading it never allocates. */
+/* This thread's per-thread streams. Thread-local because that is what they are; initial-exec, so
+ * that reading it never allocates. */
 struct own_stream {
         struct sp_stream *stream;
         struct own_stream *next;
