@@ -24,7 +24,6 @@ typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st CUDA_GRAPH_INSTANTIATE_PARAMS;
 typedef CUresult(CUDAAPI *PFN_cuGetProcAddress_v12000)(const char *, void **, int, cuuint64_t,
                                                        CUdriverProcAddressQueryResult *);
 typedef CUresult(CUDAAPI *PFN_cuCtxGetId_v12000)(CUcontext, unsigned long long *);
-typedef CUresult(CUDAAPI *PFN_cuStreamGetId_v12000)(CUstream, unsigned long long *);
 typedef CUresult(CUDAAPI *PFN_cuLibraryLoadData_v12000)(CUlibrary *, const void *, CUjit_option *,
                                                         void **, unsigned int, CUlibraryOption *,
                                                         void **, unsigned int);
@@ -38,7 +37,6 @@ typedef PFN_cuGraphInstantiateWithParams_v12000 PFN_cuGraphInstantiateWithParams
 
 /* What the shim exports is declared from the list; the others are declared by cuda.h. */
 CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long *id);
-CUresult CUDAAPI cuStreamGetId(CUstream stream, unsigned long long *id);
 
 #endif
 

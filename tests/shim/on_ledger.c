@@ -27,9 +27,9 @@ static void start(void)
         cr_assert(sp_driver_load());
         cr_assert_eq(sp_driver.cuInit(0), CUDA_SUCCESS);
         cr_assert(sp_life_start());
-        cr_assert_eq(sp_driver.cuDeviceGet(&device, 1), CUDA_SUCCESS);
+        cr_assert_eq(cuDeviceGet(&device, 1), CUDA_SUCCESS);
         cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
-        cr_assert_eq(sp_driver.cuCtxSetCurrent(context), CUDA_SUCCESS);
+        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
         sp_caller = &here;
 }
 

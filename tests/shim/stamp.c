@@ -27,9 +27,9 @@ static void start(bool old)
 
         cr_assert(sp_driver_load());
         cr_assert_eq(sp_driver.cuInit(0), CUDA_SUCCESS);
-        cr_assert_eq(sp_driver.cuDeviceGet(&device, 0), CUDA_SUCCESS);
+        cr_assert_eq(cuDeviceGet(&device, 0), CUDA_SUCCESS);
         cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
-        cr_assert_eq(sp_driver.cuCtxSetCurrent(context), CUDA_SUCCESS);
+        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
         cr_assert_eq(sp_driver.cuModuleLoadData(&module, ""), CUDA_SUCCESS);
         cr_assert_eq(cuModuleGetFunction(&spin, module, "spin"), CUDA_SUCCESS);
         /* Asking takes no time here, so that "not done" is not answered by waiting for it. */

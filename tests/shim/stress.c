@@ -107,7 +107,7 @@ static void *work(void *argument)
 {
         struct worker *worker = argument;
 
-        expect(worker, sp_driver.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+        expect(worker, cuCtxSetCurrent(context), "cuCtxSetCurrent");
         for (unsigned int round = 0; round < worker->rounds; round++)
                 round_of(worker, round);
         return NULL;
@@ -119,9 +119,9 @@ static bool start(void)
         CUmodule module;
 
         return sp_driver_load() && sp_driver.cuInit(0) == CUDA_SUCCESS && sp_life_start() &&
-               sp_driver.cuDeviceGet(&device, 0) == CUDA_SUCCESS &&
+               cuDeviceGet(&device, 0) == CUDA_SUCCESS &&
                sp_driver.cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS &&
-               sp_driver.cuCtxSetCurrent(context) == CUDA_SUCCESS &&
+               cuCtxSetCurrent(context) == CUDA_SUCCESS &&
                sp_driver.cuModuleLoadData(&module, "") == CUDA_SUCCESS &&
                cuModuleGetFunction(&fill, module, "fill") == CUDA_SUCCESS &&
                cuModuleGetFunction(&watch, module, "watch") == CUDA_SUCCESS;

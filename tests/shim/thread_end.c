@@ -29,9 +29,9 @@ static void start(void)
         cr_assert(sp_driver_load());
         cr_assert_eq(sp_driver.cuInit(0), CUDA_SUCCESS);
         cr_assert(sp_life_start());
-        cr_assert_eq(sp_driver.cuDeviceGet(&device, 0), CUDA_SUCCESS);
+        cr_assert_eq(cuDeviceGet(&device, 0), CUDA_SUCCESS);
         cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
-        cr_assert_eq(sp_driver.cuCtxSetCurrent(context), CUDA_SUCCESS);
+        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
 }
 
 static void count_stream(const char *line, void *user)
@@ -65,7 +65,7 @@ static void *leave_pending(void *argument)
 {
         CUdeviceptr pointer;
 
-        sp_driver.cuCtxSetCurrent(context);
+        cuCtxSetCurrent(context);
         sp_on_cuMemAllocAsync(&pointer, 4096, CU_STREAM_PER_THREAD);
         sp_on_cuMemFreeAsync(pointer, CU_STREAM_PER_THREAD);
         return argument;
