@@ -206,7 +206,7 @@ bool spm_wait_ask_pressure(struct spm_model *model, const struct spm_want *want,
                            struct spm_request *request, struct spm_actions *actions)
 {
         const struct spm_pool_state *pool = want->pool;
-        uint64_t limit = model->config.pending_limit;
+        uint64_t limit = pool->config.pending_limit;
 
         if (pool->config.kind == SPM_POOL_ASYNC)
                 return false;

@@ -138,10 +138,6 @@ struct spm_config {
          * when it holds this many blocks or bytes. 0 means the default. */
         unsigned int batch_blocks; /* default 64 */
         size_t batch_bytes;        /* default 32 MiB */
-        /* Pending synchronous bytes above which an allocation waits for the oldest batch
-         * rather than grow (O3). 0 means the default: the larger of 256 MiB and an eighth of
-         * the live peak. */
-        size_t pending_limit;
 };
 
 /**
@@ -322,7 +318,11 @@ struct spm_pool_config {
         size_t initial_size; /* reserved at creation (MODEL provider), else at the first growth */
         size_t max_size;     /* cap on reserved bytes; 0 for none */
         size_t release_threshold;
-        size_t keep;         /* free bytes kept at synchronisations whatever the threshold says */
+        size_t keep; /* free bytes kept at synchronisations whatever the threshold says */
+        /* Pending bytes of a SYNC or HOST pool above which an allocation waits for the oldest batch
+         * rather than grow (O3). 0 means the default: the larger of 256 MiB and an eighth of the
+         * live peak. */
+        size_t pending_limit;
         size_t grain;        /* segments are multiples of this; 0 means 2 MiB; a power of two */
         size_t segment_size; /* usual growth for a pool that has grown; 0 means 32 MiB */
         size_t align;        /* of every block; 0 means 512; a power of two */

@@ -188,6 +188,7 @@ static bool add_to_model(struct sp_context *context)
                 .device = context->device->ordinal,
                 .release_needs_idle = is_native,
                 .keep = sp_amount_bytes(config->keep, context->device->total_bytes),
+                .pending_limit = sp_amount_bytes(config->pending, context->device->total_bytes),
                 .large_size = MIB,
                 .large_align = 2 * MIB,
         };

@@ -51,7 +51,6 @@ bool sp_state_start(void)
         struct spm_config wish = {
                 .batch_blocks = config->batch,
                 .batch_bytes = config->batch_bytes,
-                .pending_limit = config->pending.bytes,
         };
 
         if (!sp_driver.cuDriverGetVersion ||

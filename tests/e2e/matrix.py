@@ -190,6 +190,10 @@ def pressure():
         note(0 < peak <= 1 << 30, f'loop {arguments}: reserved up to {peak >> 20} MiB')
         hits = sum(pool['hits'] for pool in report['pools']) if report else 0
         note(hits >= 350, f'loop {arguments}: {hits} of 400 served from freed memory')
+    for limit in ('96M', '2%'):
+        report = shimmed(app('loop', 400, size), SIM_MEMORY='4G', STREAMPOOL_PENDING=limit).report
+        peak = sum(pool['reserved_high'] for pool in report['pools']) if report else 0
+        note(0 < peak <= 192 << 20, f'PENDING={limit}: reserved up to {peak >> 20} MiB')
 
 
 def free_sync():

@@ -63,6 +63,7 @@ static bool add_pools(struct ops *ops)
                 .grain = WORLD_PAGE,
                 .segment_size = 4 * WORLD_PAGE,
                 .align = 512,
+                .pending_limit = 6 * WORLD_PAGE,
         };
         struct spm_pool_config configs[WORLD_POOLS];
         int i;
@@ -100,7 +101,6 @@ static bool set_up(struct ops *ops)
                 .user = ops,
                 .batch_blocks = 3,
                 .batch_bytes = 8192,
-                .pending_limit = 6 * WORLD_PAGE,
         };
         int i;
 
