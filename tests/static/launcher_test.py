@@ -48,6 +48,25 @@ class Launcher(unittest.TestCase):
     def test_the_exit_status_is_the_programs(self):
         self.assertEqual(launch("--library", SHIM, "sh", "-c", "exit 7").returncode, 7)
 
+    def test_help_is_for_whoever_asks_the_launcher(self):
+        for option in ("-h", "--help"):
+            answer = launch(option)
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            self.assertIn("--library FILE", answer.stdout)
+            self.assertNotIn("set -euo", answer.stdout)
+        self.assertNotIn("--library", launch("--library", SHIM, "--", "echo", "--help").stdout)
+        self.assertIn("-p: not found", launch("--library", SHIM, "--", "-p").stderr)
+
+    def test_check_reads_the_options_of_env_in_a_script(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = os.path.join(folder, "script")
+            with open(script, "w", encoding="ascii") as file:
+                file.write("#!/usr/bin/env -S sh -u\n")
+            os.chmod(script, 0o755)
+            answer = launch("--library", SHIM, "--check", script)
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            self.assertIn("would be loaded", answer.stdout)
+
     def test_check_tells_what_would_happen_and_runs_nothing(self):
         answer = launch("--library", SHIM, "--check", "sh", "-c", "echo ran")
         self.assertEqual(answer.returncode, 0, answer.stderr)
