@@ -48,7 +48,7 @@ static void finish_end(struct sp_context *context, bool ended)
         sp_stream_forget_context(context);
         remove_from_model(context);
         sp_stamper_forget(&context->stamper);
-        sp_ledger_context_gone(context->id);
+        sp_ledger_context_gone(context->model);
 }
 
 /* The runtime releases the primary context while the process ends: nobody needs the figures of

@@ -39,7 +39,7 @@ static void write_down(enum sp_kind kind, uint64_t address, size_t bytes)
                 .bytes = bytes,
                 .kind = kind,
                 .device = context ? context->device->ordinal : -1,
-                .context = context ? context->id : 0,
+                .context = context ? context->model : 0,
         };
 
         /* Some calls succeed with a null pointer, for a size of 0. */

@@ -110,7 +110,7 @@ static void write_down(const struct spm_allocation *block, enum sp_kind kind,
                 .kind = kind,
                 .pooled = true,
                 .device = context->device->ordinal,
-                .context = context->id,
+                .context = context->model,
                 .stream = (uintptr_t)stream,
         };
 
@@ -127,7 +127,7 @@ static void write_down_native(CUdeviceptr address, size_t size, enum sp_kind kin
                 .bytes = size,
                 .kind = kind,
                 .device = context ? context->device->ordinal : -1,
-                .context = context ? context->id : 0,
+                .context = context ? context->model : 0,
                 .stream = (uintptr_t)stream,
                 .shadow = shadow,
         };
@@ -193,7 +193,7 @@ static void mirror_free(const struct freeing *freeing, CUresult result, enum spm
 static CUresult forward_free(struct freeing *freeing)
 {
         struct sp_context *context =
-                waits_for_context(freeing) ? sp_context_by_id(freeing->entry.context) : NULL;
+                waits_for_context(freeing) ? sp_context_by_model(freeing->entry.context) : NULL;
         struct spm_scope scope = {SPM_SCOPE_CONTEXT, context ? context->model : 0};
         struct sp_sync sync;
         uint64_t began;

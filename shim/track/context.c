@@ -356,16 +356,6 @@ struct sp_context *sp_context_by_pool(spm_pool pool)
         return context;
 }
 
-struct sp_context *sp_context_by_id(unsigned long long id)
-{
-        struct sp_context *context = NULL;
-
-        while ((context = sp_context_each(context)))
-                if (context->id == id && !atomic_load(&context->gone))
-                        break;
-        return context;
-}
-
 /* Codes after which a context only ever fails: cuda.h calls them unrecoverable ("the process must
  * be terminated and relaunched"), or it is gone. */
 static bool is_sticky(CUresult result)

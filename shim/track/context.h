@@ -40,7 +40,7 @@ struct sp_device {
 
 struct sp_context {
         CUcontext handle;
-        unsigned long long id;
+        unsigned long long id; /* the driver's; 0 where it has none */
         bool is_primary;
         struct sp_device *device;
         spm_context model;
@@ -74,9 +74,6 @@ struct sp_context *sp_context_by_model(spm_context model);
 
 /** sp_context_by_pool() - the context whose synchronous pool this is, or NULL. */
 struct sp_context *sp_context_by_pool(spm_pool pool);
-
-/** sp_context_by_id() - the context the ledger wrote down, if it lives; else NULL. */
-struct sp_context *sp_context_by_id(unsigned long long id);
 
 /** sp_context_each() - newest first: pass NULL for the first; NULL after the last. */
 struct sp_context *sp_context_each(struct sp_context *context);

@@ -395,7 +395,7 @@ bool sp_ledger_find(enum sp_space space, uint64_t address, struct sp_ledger_entr
         return found;
 }
 
-void sp_ledger_context_gone(uint64_t context)
+void sp_ledger_context_gone(uint32_t context)
 {
         if (sp_life_state() == SP_LIFE_LEAVING)
                 return;

@@ -63,7 +63,7 @@ struct sp_ledger_entry {
         enum sp_kind kind;
         bool pooled;      /* served by us */
         int device;       /* -1 if not known */
-        uint64_t context; /* sp_context.id; 0 if not known */
+        uint32_t context; /* sp_context.model; 0 if not known */
         uint64_t stream;
         const void *site;  /* return address into the program */
         uint64_t sequence; /* of the allocation in this process, from 1 */
@@ -106,7 +106,7 @@ bool sp_ledger_find(enum sp_space space, uint64_t address, struct sp_ledger_entr
 
 /** sp_ledger_context_gone() - what dies with a context is released, not leaked (L2, E8). Contexts
  * that end because the process does release nothing: what is held then has leaked. */
-void sp_ledger_context_gone(uint64_t context);
+void sp_ledger_context_gone(uint32_t context);
 
 /* physical memory (E14): lives while it has a handle or a mapping */
 

@@ -11,9 +11,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "base/life.h"
 #include "base/lock.h"
-#include "driver/driver.h"
+#include "tests/shim/begin.h"
 #include "tests/sim_driver/control.h"
 
 static unsigned int locks, allocations;
@@ -47,15 +46,7 @@ static CUstream stream;
 
 static void start(void)
 {
-        CUcontext context;
-        CUdevice device;
-
-        cr_assert(sp_driver_load());
-        cr_assert_eq(sp_driver.cuInit(0), CUDA_SUCCESS);
-        cr_assert(sp_life_start());
-        cr_assert_eq(cuDeviceGet(&device, 0), CUDA_SUCCESS);
-        cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
-        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
+        begin_on(0);
         cr_assert_eq(sp_on_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
 }
 

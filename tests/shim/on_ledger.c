@@ -10,8 +10,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "base/life.h"
-#include "driver/driver.h"
+#include "tests/shim/begin.h"
 #include "tests/sim_driver/control.h"
 #include "track/array_size.h"
 #include "track/context.h"
@@ -21,15 +20,7 @@ static const char here;
 
 static void start(void)
 {
-        CUcontext context;
-        CUdevice device;
-
-        cr_assert(sp_driver_load());
-        cr_assert_eq(sp_driver.cuInit(0), CUDA_SUCCESS);
-        cr_assert(sp_life_start());
-        cr_assert_eq(cuDeviceGet(&device, 1), CUDA_SUCCESS);
-        cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
-        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
+        begin_on(1);
         sp_caller = &here;
 }
 
@@ -62,7 +53,7 @@ static void expect_entry(enum sp_space space, uint64_t address, enum sp_kind kin
         cr_expect_eq(entry.device, 1, "%s", sp_kind_name(kind));
         cr_expect_eq(entry.site, &here, "%s", sp_kind_name(kind));
         if (kind != SP_KIND_VMM)
-                cr_expect_eq(entry.context, sp_context_current()->id, "%s", sp_kind_name(kind));
+                cr_expect_eq(entry.context, sp_context_current()->model, "%s", sp_kind_name(kind));
 }
 
 static void expect_gone(enum sp_kind kind)

@@ -12,9 +12,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/life.h"
-#include "driver/driver.h"
 #include "route/route.h"
+#include "tests/shim/begin.h"
 #include "tests/sim_driver/control.h"
 #include "track/state.h"
 
@@ -24,14 +23,7 @@ static CUcontext context;
 
 static void start(void)
 {
-        CUdevice device;
-
-        cr_assert(sp_driver_load());
-        cr_assert_eq(sp_driver.cuInit(0), CUDA_SUCCESS);
-        cr_assert(sp_life_start());
-        cr_assert_eq(cuDeviceGet(&device, 0), CUDA_SUCCESS);
-        cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
-        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
+        context = begin_on(0);
 }
 
 static void count_stream(const char *line, void *user)

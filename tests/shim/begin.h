@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BEGIN_H
+#define BEGIN_H
+
+/*
+ * Begin -- the shim is on, and a context of the simulated driver is current
+ */
+
+#include <criterion/criterion.h>
+
+#include "base/life.h"
+#include "driver/driver.h"
+
+static inline CUcontext begin_on(int ordinal)
+{
+        CUcontext context;
+        CUdevice device;
+
+        cr_assert(sp_driver_load());
+        cr_assert_eq(sp_driver.cuInit(0), CUDA_SUCCESS);
+        cr_assert(sp_life_start());
+        cr_assert_eq(cuDeviceGet(&device, ordinal), CUDA_SUCCESS);
+        cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
+        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
+        return context;
+}
+
+#endif
