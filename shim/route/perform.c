@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "base/config.h"
+#include "base/life.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/table.h"
@@ -392,7 +393,7 @@ bool sp_perform(const struct spm_actions *actions, struct spm_request *request)
 }
 
 /* A request ends after a handful of steps; one that does not is a broken promise of the model,
- * and the program must not pay for it. */
+ * and the program must not pay for it: builds without assertions do without the pool then. */
 #define STEPS_MAX 1000
 
 bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocation *block)
@@ -410,6 +411,8 @@ bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocati
                 kept = sp_perform(&actions, &request);
         } while (status == SPM_AGAIN && ++steps < STEPS_MAX);
         assert(steps < STEPS_MAX);
+        if (steps == STEPS_MAX)
+                sp_life_off("an allocation from the pool never ends");
         if (status != SPM_OK || kept || sp_config()->mode == SP_MODE_OBSERVE)
                 return status == SPM_OK;
 
