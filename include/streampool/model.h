@@ -428,7 +428,7 @@ struct spm_allocation {
         size_t size;         /* as asked for */
         size_t reserved;     /* as taken from the segment */
         uint64_t generation; /* never given twice (B3) */
-        uint64_t buffer_id;  /* unique for the life of the model (Q5) */
+        uint64_t buffer_id;  /* never given twice, and none of the driver's own (Q5) */
         spm_pool pool;
         spm_stream stream; /* it was allocated on, 0 for SYNC and HOST */
         spm_segment segment;

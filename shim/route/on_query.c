@@ -28,9 +28,6 @@
 /* Kept with a block as spm_set_user(). */
 #define SYNC_MEMOPS 1
 
-/* The driver counts its own buffers from 1; ours must never be one of those (Q5). */
-#define FIRST_BUFFER_ID (1ull << 62)
-
 enum whose { FOREIGN, OURS, FREED };
 
 static enum whose look_up(CUdeviceptr pointer, struct spm_allocation *block)
@@ -105,7 +102,7 @@ static void correct(void *value, CUpointer_attribute attribute, const struct spm
                 *(CUcontext *)value = context ? context->handle : NULL;
                 break;
         case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-                *(unsigned long long *)value = FIRST_BUFFER_ID + block->buffer_id;
+                *(unsigned long long *)value = block->buffer_id;
                 break;
         case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
                 *(CUdeviceptr *)value = block->address;
