@@ -96,6 +96,7 @@ uint64_t sp_native_cost(enum sp_native call, unsigned int *count)
                 return usual_ns[call];
         for (unsigned int i = 0; i < kept; i++)
                 ns[i] = atomic_load_explicit(&samples[call].ns[i], memory_order_relaxed);
+        /* So few are sorted on the stack: at the end of a process its heap may be locked. */
         qsort(ns, kept, sizeof(ns[0]), compare);
         return ns[kept / 2];
 }

@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -42,14 +41,22 @@ static void gather_finding(const struct sp_finding *finding, void *user)
         report->finding[report->findings++] = *finding;
 }
 
-static int worse_finding(const void *a, const void *b)
+static bool is_worse(const struct sp_finding *a, const struct sp_finding *b)
 {
-        const struct sp_finding *x = a;
-        const struct sp_finding *y = b;
+        return a->kind != b->kind ? a->kind < b->kind : a->times > b->times;
+}
 
-        if (x->kind != y->kind)
-                return x->kind < y->kind ? -1 : 1;
-        return (x->times < y->times) - (x->times > y->times);
+/* Both lists are sorted by insertion: qsort() takes its memory from the heap. */
+static void sort_findings(struct sp_report *report)
+{
+        for (size_t i = 1; i < report->findings; i++) {
+                struct sp_finding moved = report->finding[i];
+                size_t at = i;
+
+                for (; at && is_worse(&moved, &report->finding[at - 1]); at--)
+                        report->finding[at] = report->finding[at - 1];
+                report->finding[at] = moved;
+        }
 }
 
 /* Open addressing over report->leak, by place and kind, until the entries are sorted. */
@@ -82,16 +89,27 @@ static void gather_live(const struct sp_ledger_entry *entry, void *user)
         }
 }
 
-static int larger_leak(const void *a, const void *b)
+static bool is_larger(const struct sp_leak *a, const struct sp_leak *b)
 {
-        const struct sp_leak *x = a;
-        const struct sp_leak *y = b;
+        return a->bytes != b->bytes ? a->bytes > b->bytes : a->count > b->count;
+}
 
-        if (!x->count != !y->count)
-                return !x->count - !y->count;
-        if (x->bytes != y->bytes)
-                return x->bytes < y->bytes ? 1 : -1;
-        return (x->count < y->count) - (x->count > y->count);
+/* Also closes the gaps that the hashing has left. */
+static void sort_leaks(struct sp_report *report)
+{
+        size_t sorted = 0;
+
+        for (size_t i = 0; i < SP_REPORT_LEAKS; i++) {
+                struct sp_leak moved = report->leak[i];
+                size_t at = sorted;
+
+                if (moved.count == 0)
+                        continue;
+                for (; at && is_larger(&moved, &report->leak[at - 1]); at--)
+                        report->leak[at] = report->leak[at - 1];
+                report->leak[at] = moved;
+                sorted++;
+        }
 }
 
 static void gather_saving(struct sp_report *report)
@@ -129,8 +147,8 @@ void sp_report_gather(struct sp_report *report)
         report->busy = !sp_ledger_totals(&report->totals) ||
                        !sp_ledger_each_finding(gather_finding, report) ||
                        !sp_ledger_each_live(gather_live, report);
-        qsort(report->finding, report->findings, sizeof(report->finding[0]), worse_finding);
-        qsort(report->leak, SP_REPORT_LEAKS, sizeof(report->leak[0]), larger_leak);
+        sort_findings(report);
+        sort_leaks(report);
 
         sp_route_figures(&report->figures);
         for (unsigned int i = 0; i < SP_COUNTER_COUNT; i++)
