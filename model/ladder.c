@@ -17,8 +17,9 @@
 #include "trim.h"
 #include "wait.h"
 
-#define GROW_MAX 4
-#define MIB      ((size_t)1 << 20)
+#define GROW_MAX   4
+#define DONORS_MAX 2 /* streams that a request may have stamped for it */
+#define MIB        ((size_t)1 << 20)
 
 enum rung { START, POLLED, CROWDED, GROWING, INTERNAL, WAITING, RELEASING, REGROWING, TOP };
 
@@ -223,7 +224,7 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
                 spm_ladder_refused(request);
                 return SPM_OK;
         case INTERNAL:
-                if (request->tries++ < 2 && ask_internal(model, want, actions))
+                if (request->tries++ < DONORS_MAX && ask_internal(model, want, actions))
                         return SPM_AGAIN;
                 step_to(request, WAITING);
                 return SPM_OK;

@@ -13,6 +13,8 @@
 #include "host.h"
 #include "state.h"
 
+#define PRUNE_ABOVE 8 /* points of a clock: fewer cost nothing to carry along */
+
 static void link_stream(struct spm_context_state *context, struct spm_stream_state *stream)
 {
         stream->context = context;
@@ -242,11 +244,11 @@ void spm_stream_learn(struct spm_model *model, struct spm_stream_state *stream,
 {
         if (stream->capturing)
                 return;
-        if (spm_clock_join(model, &stream->clock, clock) && stream->clock.count > 8)
+        if (spm_clock_join(model, &stream->clock, clock) && stream->clock.count > PRUNE_ABOVE)
                 spm_clock_prune(model, &stream->clock);
         if (stream->kind != SPM_STREAM_LEGACY)
                 return;
         if (spm_clock_join(model, &stream->context->legacy, clock) &&
-            stream->context->legacy.count > 8)
+            stream->context->legacy.count > PRUNE_ABOVE)
                 spm_clock_prune(model, &stream->context->legacy);
 }

@@ -222,6 +222,9 @@ static void ask_sync(struct spm_actions *actions, const struct spm_context_state
         spm_action_add(actions, SPM_ACT_SYNC_CONTEXT)->context = context->object.id;
 }
 
+/* What has been tried for a whole context. */
+enum { CONTEXT_STAMPS = 2, CONTEXT_SYNCED };
+
 /* Stamp what is not, wait for one batch after the other, and if no stamp is to be had, wait for
  * the whole context, once. */
 static bool wait_context(struct spm_model *model, const struct spm_want *want,
@@ -229,9 +232,9 @@ static bool wait_context(struct spm_model *model, const struct spm_want *want,
 {
         struct spm_context_state *context = owner(model, want);
 
-        if (!context || !want->pool->pending_bytes || request->tries > 3)
+        if (!context || !want->pool->pending_bytes || request->tries == CONTEXT_SYNCED)
                 return false;
-        if (context->unstamped && request->tries < 2) {
+        if (context->unstamped && request->tries < CONTEXT_STAMPS) {
                 request->tries++;
                 if (spm_stamp_ask(model, context->line, true, actions))
                         return true;
@@ -240,7 +243,7 @@ static bool wait_context(struct spm_model *model, const struct spm_want *want,
                 return true;
         if (!context->unstamped)
                 return false;
-        request->tries = 4;
+        request->tries = CONTEXT_SYNCED;
         ask_sync(actions, context);
         return true;
 }
