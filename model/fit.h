@@ -56,15 +56,4 @@ bool spm_fit_internal(const struct spm_model *model, const struct spm_want *want
  * way; a few of the largest are tried. */
 bool spm_fit_stitched(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit);
 
-/**
- * spm_fit_serve() - give the memory to the program
- * @actions: the belt, and what a legacy stream needs (H6)
- *
- * Return: SPM_OK; SPM_E_HOST_MEMORY; SPM_E_UNKNOWN when a legacy stream cannot have the block now,
- * because no stamp is to be had. Nothing has changed then.
- */
-enum spm_status spm_fit_serve(struct spm_model *model, const struct spm_want *want,
-                              const struct spm_fit *fit, struct spm_block **served,
-                              struct spm_actions *actions);
-
 #endif

@@ -13,6 +13,7 @@
 #include <assert.h>
 
 #include "action.h"
+#include "serve.h"
 #include "state.h"
 #include "trim.h"
 #include "wait.h"
@@ -42,10 +43,10 @@ static enum spm_status serve(struct spm_model *model, const struct spm_want *wan
                              struct spm_fit *fit, struct spm_block **block,
                              struct spm_actions *actions)
 {
-        enum spm_status status = spm_fit_serve(model, want, fit, block, actions);
+        enum spm_status status = spm_serve_fit(model, want, fit, block, actions);
 
         if (status == SPM_E_UNKNOWN && spm_fit_ready(want, fit))
-                status = spm_fit_serve(model, want, fit, block, actions);
+                status = spm_serve_fit(model, want, fit, block, actions);
         return status;
 }
 
