@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/parse.h"
 #include "base/text.h"
 
 /* The order of the words in options.def. */
@@ -25,12 +26,6 @@ enum sp_mode { SP_MODE_POOL, SP_MODE_OBSERVE, SP_MODE_OFF };
 enum sp_free_mode { SP_FREE_MODE_POOL, SP_FREE_MODE_SYNC };
 enum sp_backing { SP_BACKING_AUTO, SP_BACKING_VMM, SP_BACKING_NATIVE };
 enum sp_format { SP_FORMAT_AUTO, SP_FORMAT_TEXT, SP_FORMAT_JSON };
-
-/* A size, or a share of something that is known later. */
-struct sp_amount {
-        uint64_t bytes;
-        unsigned int share; /* thousandths of a percent, at most 100000; 0 if @bytes counts */
-};
 
 #define SP_FIELD_FLAG(field)   bool field;
 #define SP_FIELD_COUNT(field)  unsigned int field;
@@ -66,9 +61,6 @@ void sp_config_help(void);
 /** sp_config_selects() - does `only` allow this executable? Its folder is ignored. */
 bool sp_config_selects(const struct sp_config *config, const char *executable);
 
-/** sp_amount_bytes() - an amount in bytes, given what a percentage refers to. */
-uint64_t sp_amount_bytes(struct sp_amount amount, uint64_t total);
-
 /* what the load is made of */
 
 /** sp_config_read() - fill @config from @environment, an array as `environ`; one call of @warn
@@ -85,13 +77,5 @@ const char *sp_config_nearest(const char *name);
 
 /** sp_config_table() - the table of options, for people. */
 void sp_config_table(struct sp_text *text);
-
-/* Parsers: true if @text is such a value; the return argument is written on success only. */
-bool sp_parse_flag(const char *text, const char *values, bool *flag);
-bool sp_parse_count(const char *text, const char *values, unsigned int *count);
-bool sp_parse_bytes(const char *text, const char *values, uint64_t *bytes);
-bool sp_parse_amount(const char *text, const char *values, struct sp_amount *amount);
-bool sp_parse_choice(const char *text, const char *values, unsigned int *choice);
-bool sp_parse_word(const char *text, const char *values, const char **word);
 
 #endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Parse -- what does the text of an option say?
+ *
+ * Numbers are read by hand: strtod() and its like take the decimal point of the
+ * program's locale, and none of them says that a number was too large in a way
+ * that leaves errno alone.
+ */
+
+#include "base/parse.h"
+
+#include <string.h>
+#include <strings.h>
+
+bool sp_parse_flag(const char *text, const char *values, bool *flag)
+{
+        static const char *const words[] = {"0", "1", "no", "yes", "off", "on", "false", "true"};
+
+        (void)values;
+        for (unsigned int i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+                if (strcasecmp(text, words[i]) == 0) {
+                        *flag = i % 2;
+                        return true;
+                }
+        }
+        return false;
+}
+
+/* Digits up to the first other character; @rest points there. */
+static bool read_number(const char *text, const char **rest, uint64_t *number)
+{
+        uint64_t sum = 0;
+
+        if (*text < '0' || *text > '9')
+                return false;
+        for (; *text >= '0' && *text <= '9'; text++) {
+                if (__builtin_mul_overflow(sum, 10, &sum) ||
+                    __builtin_add_overflow(sum, (uint64_t)(*text - '0'), &sum))
+                        return false;
+        }
+        *rest = text;
+        *number = sum;
+        return true;
+}
+
+bool sp_parse_count(const char *text, const char *values, unsigned int *count)
+{
+        uint64_t low;
+        uint64_t high;
+        uint64_t number;
+
+        if (!read_number(values, &values, &low) || *values++ != '-' ||
+            !read_number(values, &values, &high))
+                return false;
+        if (!read_number(text, &text, &number) || *text || number < low || number > high)
+                return false;
+        *count = (unsigned int)number;
+        return true;
+}
+
+/* A number in thousandths: "12", "1.5", "0.125". */
+static bool read_thousandths(const char *text, const char **rest, uint64_t *thousandths)
+{
+        uint64_t number;
+        unsigned int weight = 1000;
+
+        if (!read_number(text, &text, &number) || __builtin_mul_overflow(number, 1000, &number))
+                return false;
+        if (*text == '.') {
+                if (text[1] < '0' || text[1] > '9')
+                        return false;
+                for (text++; *text >= '0' && *text <= '9'; text++) {
+                        weight /= 10;
+                        if (weight == 0)
+                                return false;
+                        if (__builtin_add_overflow(number, (uint64_t)(*text - '0') * weight,
+                                                   &number))
+                                return false;
+                }
+        }
+        *rest = text;
+        *thousandths = number;
+        return true;
+}
+
+/* The factor of "", "K", "KB", "KiB" and so on; 0 if it is no unit. */
+static uint64_t unit_factor(const char *unit)
+{
+        static const char letters[] = "KMGT";
+        const char *letter;
+
+        if (!*unit || strcasecmp(unit, "B") == 0)
+                return 1;
+        letter = strchr(letters, *unit & ~0x20);
+        if (!letter)
+                return 0;
+        unit++;
+        if (*unit && strcasecmp(unit, "B") != 0 && strcasecmp(unit, "iB") != 0)
+                return 0;
+        return 1ULL << (10 * (letter - letters + 1));
+}
+
+bool sp_parse_bytes(const char *text, const char *values, uint64_t *bytes)
+{
+        unsigned __int128 product;
+        uint64_t thousandths;
+        uint64_t factor;
+
+        (void)values;
+        if (!read_thousandths(text, &text, &thousandths))
+                return false;
+        factor = unit_factor(text);
+        product = (unsigned __int128)thousandths * factor / 1000;
+        if (factor == 0 || product > UINT64_MAX)
+                return false;
+        *bytes = (uint64_t)product;
+        return true;
+}
+
+bool sp_parse_amount(const char *text, const char *values, struct sp_amount *amount)
+{
+        const char *rest;
+        uint64_t thousandths;
+        uint64_t bytes;
+
+        if (read_thousandths(text, &rest, &thousandths) && strcmp(rest, "%") == 0) {
+                if (thousandths > 100000)
+                        return false;
+                *amount = (struct sp_amount){.share = (unsigned int)thousandths};
+                return true;
+        }
+        if (!sp_parse_bytes(text, values, &bytes))
+                return false;
+        *amount = (struct sp_amount){.bytes = bytes};
+        return true;
+}
+
+bool sp_parse_choice(const char *text, const char *values, unsigned int *choice)
+{
+        size_t length = strlen(text);
+
+        for (unsigned int index = 0;; index++) {
+                size_t word = strcspn(values, "|");
+
+                if (word == length && strncasecmp(text, values, word) == 0) {
+                        *choice = index;
+                        return true;
+                }
+                if (!values[word])
+                        return false;
+                values += word + 1;
+        }
+}
+
+bool sp_parse_word(const char *text, const char *values, const char **word)
+{
+        char *copy = strdup(text);
+
+        (void)values;
+        if (!copy)
+                return false;
+        *word = copy;
+        return true;
+}
+
+uint64_t sp_amount_bytes(struct sp_amount amount, uint64_t total)
+{
+        if (amount.share == 0)
+                return amount.bytes;
+        return (uint64_t)((unsigned __int128)total * amount.share / 100000);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SP_PARSE_H
+#define SP_PARSE_H
+
+/*
+ * Parse -- what does the text of an option say?
+ *
+ * One parser a kind of options.def, all of one shape: true if @text is such a
+ * value; the return argument is written on success only. @values is that column
+ * of the option's row, at which only a count and a choice look.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A size, or a share of something that is known later. */
+struct sp_amount {
+        uint64_t bytes;
+        unsigned int share; /* thousandths of a percent, at most 100000; 0 if @bytes counts */
+};
+
+/** sp_amount_bytes() - an amount in bytes, given what a percentage refers to. */
+uint64_t sp_amount_bytes(struct sp_amount amount, uint64_t total);
+
+bool sp_parse_flag(const char *text, const char *values, bool *flag);
+bool sp_parse_count(const char *text, const char *values, unsigned int *count);
+bool sp_parse_bytes(const char *text, const char *values, uint64_t *bytes);
+bool sp_parse_amount(const char *text, const char *values, struct sp_amount *amount);
+bool sp_parse_choice(const char *text, const char *values, unsigned int *choice);
+bool sp_parse_word(const char *text, const char *values, const char **word);
+
+#endif
