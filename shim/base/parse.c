@@ -92,7 +92,7 @@ static uint64_t unit_factor(const char *unit)
 
         if (!*unit || strcasecmp(unit, "B") == 0)
                 return 1;
-        letter = strchr(letters, *unit & ~0x20);
+        letter = memchr(letters, *unit & ~0x20, strlen(letters));
         if (!letter)
                 return 0;
         unit++;

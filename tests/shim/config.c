@@ -198,7 +198,8 @@ Test(parse, bytes_with_units)
         static const char *const bad[] = {
                 "",      "K",       "1KK", "1.",           ".5G",
                 "-1",    "1.0001K", "0x1", "1 K",          "1Ki",
-                "1GiBs", "5%",      "1e3", "17179869184G", "99999999999999999999"};
+                "1GiBs", "5%",      "1e3", "17179869184G", "99999999999999999999",
+                "5 ",    "5 B"};
         uint64_t bytes = 0;
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
