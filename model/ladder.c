@@ -253,10 +253,8 @@ enum spm_status spm_ladder_climb(struct spm_model *model, const struct spm_want 
 
         assert(request->stage <= TOP);
         do {
-                bool hit = request->stage < GROWING;
-
                 status = try_serve(model, want, request, block, actions);
-                if (status == SPM_OK && hit) {
+                if (status == SPM_OK && !(*block)->fresh) {
                         (*block)->hit = true;
                         want->pool->hits++;
                 }

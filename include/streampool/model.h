@@ -410,7 +410,8 @@ enum spm_status spm_segment_add(struct spm_model *model, spm_pool pool, uint64_t
 
 /*
  * One request climbs a ladder (O1): ready blocks, order the program made, polls, growth, waits.
- * It remembers where it stands between calls of spm_alloc(). Fields below the line are the model's.
+ * It remembers where it stands between calls of spm_alloc(). Fields below the line are the model's,
+ * and zero before the first call.
  */
 struct spm_request {
         spm_pool pool;
@@ -519,7 +520,8 @@ struct spm_stats {
                                    * rounded + pending + ready + sealed == reserved */
         uint64_t largest_ready;
         uint64_t segments;
-        uint64_t allocs, frees, hits, grows, releases; /* since creation */
+        /* Since creation; a hit is an allocation from memory that had been freed before. */
+        uint64_t allocs, frees, hits, grows, releases;
         uint64_t undone;
 };
 

@@ -61,6 +61,12 @@ bool sp_life_start(void)
                 pthread_atfork(NULL, NULL, sp_life_child);
                 atexit(sp_life_leaving);
                 sp_log(SP_LOG_INFO, "on, with the driver at %s", sp_driver_path());
+        } else {
+                sp_log(SP_LOG_INFO, "off: %s",
+                       config->disable               ? "STREAMPOOL_DISABLE is set"
+                       : config->mode == SP_MODE_OFF ? "STREAMPOOL_MODE is off"
+                       : is_selected(config)         ? "no host memory for the pool"
+                                                     : "STREAMPOOL_ONLY names other programs");
         }
         sp_life_settle(on);
         return on;

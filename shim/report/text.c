@@ -135,8 +135,9 @@ static void add_findings(struct sp_text *text, const struct sp_report *report)
                         sp_text_add(text, "  and from %zu more place%s\n", i - first - SHOWN,
                                     plural(i - first - SHOWN));
                 if (kind == SP_FINDING_DOUBLE_FREE)
-                        sp_text_add(text, "  (an address that was given out again in between is "
-                                          "freed rightly, as far as anyone can see)\n");
+                        sp_text_add(text,
+                                    "  (a second free of an address that was given out again in "
+                                    "between cannot be told from a right one)\n");
         }
 }
 
@@ -327,11 +328,20 @@ static void add_saving(struct sp_text *text, const struct sp_report *report)
                     (unsigned long long)saving->calls);
         if (!observing)
                 sp_text_add(text, ", and %llu made for that", (unsigned long long)saving->instead);
-        sp_text_add(text, "\nTime %s: about ", observing ? "it would save" : "saved");
+        sp_text_add(text, "\nTime %s: at most ", observing ? "it would save" : "saved");
         add_time(text, saving->ns);
-        sp_text_add(text, ", that is, these calls at\n");
+        sp_text_add(text, ", which the calls saved would have taken, at\n");
         add_costs(text, saving, true);
         add_costs(text, saving, false);
+}
+
+static void add_refusals(struct sp_text *text, const struct sp_report *report)
+{
+        uint64_t refused = report->counter[SP_COUNTER_allocs_refused];
+
+        if (refused)
+                sp_text_add(text, "\nRefused for lack of device memory: %llu allocation%s\n",
+                            (unsigned long long)refused, plural(refused));
 }
 
 static void add_lookups(struct sp_text *text, const struct sp_report *report)
@@ -350,13 +360,14 @@ void sp_report_text(const struct sp_report *report, bool with_lookups, struct sp
         add_findings(text, report);
         add_leaks(text, report);
         if (report->findings || report->leaked_count)
-                sp_text_add(text, "\naddr2line -Cfe FILE OFFSET names the line of FILE+OFFSET.\n");
+                sp_text_add(text, "\naddr2line -Cife FILE OFFSET names the line of FILE+OFFSET.\n");
         else if (sp_report_is_silent(report))
                 sp_text_add(text, "No memory was allocated or freed.\n");
         else if (!report->busy && !report->totals.unwritten)
                 sp_text_add(text, "Everything was freed, and freed once.\n");
         add_memory(text, report);
         add_pools(text, report);
+        add_refusals(text, report);
         add_saving(text, report);
         if (with_lookups)
                 add_lookups(text, report);

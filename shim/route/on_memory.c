@@ -135,6 +135,14 @@ static void write_down_native(CUdeviceptr address, size_t size, enum sp_kind kin
         sp_ledger_add(&entry);
 }
 
+/* For the report: the first thing to know of a program that ran out of memory. */
+static CUresult count_refusal(CUresult result)
+{
+        if (result == CUDA_ERROR_OUT_OF_MEMORY)
+                sp_count(allocs_refused);
+        return result;
+}
+
 static CUresult forward_alloc(CUdeviceptr *pointer, size_t size)
 {
         uint64_t began = sp_native_begin();
@@ -146,7 +154,7 @@ static CUresult forward_alloc(CUdeviceptr *pointer, size_t size)
         else if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
                 result = sp_driver.cuMemAlloc_v2(pointer, size);
         if (result != CUDA_SUCCESS)
-                return result;
+                return count_refusal(result);
         context = sp_context_current();
         write_down_native(*pointer, size, SP_KIND_DEVICE, context, NULL,
                           context ? sp_mirror_alloc(context->sync_pool, 0, size) : 0);
@@ -250,7 +258,7 @@ static CUresult forward_alloc_async(CUdeviceptr *pointer, size_t size, CUstream 
         else if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
                 result = sp_driver.cuMemAllocAsync(pointer, size, handle);
         if (result != CUDA_SUCCESS || !*pointer)
-                return result;
+                return count_refusal(result);
         stream = sp_stream_of(handle);
         /* In a capture this is a node of the graph, and the graph's memory (C1). */
         if (stream && sp_stream_captures(stream))
@@ -284,7 +292,7 @@ CUresult CUDAAPI sp_on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size
         if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
                 result = sp_driver.cuMemAllocFromPoolAsync(pointer, size, pool, handle);
         if (result != CUDA_SUCCESS || !*pointer)
-                return result;
+                return count_refusal(result);
         stream = sp_stream_of(handle);
         if (!stream || !sp_stream_captures(stream))
                 write_down_native(*pointer, size, SP_KIND_ASYNC, stream ? stream->context : NULL,

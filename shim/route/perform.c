@@ -318,10 +318,14 @@ static void perform_grow(const struct spm_action *action, struct spm_request *re
 {
         enum spm_status status = SPM_E_OUT_OF_MEMORY;
         struct sp_segment *segment;
+        CUresult result;
         spm_segment id;
 
         assert(request);
-        if (obtain(action, &segment) == CUDA_SUCCESS) {
+        result = obtain(action, &segment);
+        if (result == CUDA_SUCCESS) {
+                sp_log(SP_LOG_DEBUG, "pool %u: obtained %zu MiB", action->pool,
+                       segment->size >> 20);
                 status = spm_segment_add(sp_model_enter(), action->pool, segment->base,
                                          segment->size, segment, &id);
                 sp_model_leave();
@@ -330,6 +334,8 @@ static void perform_grow(const struct spm_action *action, struct spm_request *re
         }
         if (status == SPM_OK)
                 return;
+        sp_log(SP_LOG_INFO, "pool %u: no %zu bytes to be had from the driver (%d)", action->pool,
+               action->size, (int)result);
         spm_grow_failed(sp_model_enter(), request);
         sp_model_leave();
 }
@@ -369,6 +375,8 @@ static bool perform_one(const struct spm_action *action, struct spm_request *req
                 perform_grow(action, request);
                 return true;
         case SPM_ACT_RELEASE:
+                sp_log(SP_LOG_DEBUG, "pool %u: gave %zu MiB back", action->pool,
+                       action->size >> 20);
                 sp_backing_give_back(action->cookie);
                 return true;
         case SPM_ACT_DROP:

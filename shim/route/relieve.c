@@ -11,6 +11,7 @@
 
 #include "route/perform.h"
 
+#include "base/log.h"
 #include "report/counters.h"
 #include "route/route.h"
 #include "route/whole.h"
@@ -118,6 +119,8 @@ static bool relieve_device(struct sp_device *device)
                         settle(context);
         released = sp_trim_device(device);
         sp_bracket_close(mode);
+        sp_log(SP_LOG_INFO, "device %d is short of memory: gave %zu MiB back", device->ordinal,
+               released >> 20);
         if (released)
                 sp_count(reliefs);
         return released > 0;
