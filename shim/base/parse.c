@@ -92,8 +92,9 @@ static uint64_t unit_factor(const char *unit)
 
         if (!*unit || strcasecmp(unit, "B") == 0)
                 return 1;
-        letter = memchr(letters, *unit & ~0x20, strlen(letters));
-        if (!letter)
+        letter = strchr(letters, *unit & ~0x20);
+        /* What a space becomes is found too, at the end. */
+        if (!letter || !*letter)
                 return 0;
         unit++;
         if (*unit && strcasecmp(unit, "B") != 0 && strcasecmp(unit, "iB") != 0)
