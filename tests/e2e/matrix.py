@@ -160,7 +160,11 @@ def out_of_memory():
         # Plain cuMemAlloc memory goes back through a barrier, which a capture forbids (C10).
         for backing in ('auto',) if scenario == 'consumer_in_a_capture' else ('auto', 'native'):
             runs = same(app('oom', scenario), SIM_MEMORY='1G', STREAMPOOL_BACKING=backing)
-            note(shimrun.pooled(runs['pool'].report) > 0, f'oom {scenario}: pool not used')
+            report = runs['pool'].report
+            note(shimrun.pooled(report) > 0, f'oom {scenario}: pool not used')
+            refused = report['counters']['allocs_refused'] if report else 0
+            note((refused > 0) == (scenario == 'more_than_there_is'),
+                 f'oom {scenario}: {refused} allocations refused')
 
 
 def retries():

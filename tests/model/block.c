@@ -119,6 +119,17 @@ Test(block, an_undone_allocation_is_not_counted_and_waits)
         cr_expect_eq(spm_alloc_undo(bench.model, a, &actions), SPM_E_DOUBLE_FREE);
 }
 
+Test(block, a_hit_comes_from_memory_that_was_freed_before)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, MIB);
+
+        bench_alloc(bench.async, bench.s, MIB);
+        cr_expect_eq(bench_stats(bench.async).hits, 0, "the rest of a segment is fresh");
+        bench_free(a, bench.s);
+        cr_expect_eq(bench_alloc(bench.async, bench.s, MIB), a);
+        cr_expect_eq(bench_stats(bench.async).hits, 1);
+}
+
 static bool count(const struct spm_allocation *allocation, void *user)
 {
         uint64_t *last = user;
