@@ -97,10 +97,3 @@ void sim_poll_cost(uint64_t nanoseconds)
         sim_poll_cost_set(nanoseconds);
         pthread_mutex_unlock(&sim_mutex);
 }
-
-void sim_operation_cost(uint64_t nanoseconds, uint64_t bytes_per_nanosecond)
-{
-        pthread_mutex_lock(&sim_mutex);
-        sim_cost_set(nanoseconds, bytes_per_nanosecond);
-        pthread_mutex_unlock(&sim_mutex);
-}

@@ -40,9 +40,6 @@ size_t sim_pending(void);
 /* What a query answering "not ready" adds to the clock, so that polling ends; 1000 at first. */
 void sim_poll_cost(uint64_t nanoseconds);
 
-/* What an operation lasts besides a kernel's own time: by default 1000 ns and 1 ns for 8 bytes. */
-void sim_operation_cost(uint64_t nanoseconds, uint64_t bytes_per_nanosecond);
-
 /* ---- calls ---- */
 
 /* How often the exported symbol was called (by its full name, as "cuMemAlloc_v2"). */
@@ -77,9 +74,6 @@ uint64_t sim_oracle_judged(void);
 /* ---- state ---- */
 
 size_t sim_live_allocations(void); /* of the driver, of every kind */
-size_t sim_live_bytes(void);       /* device memory in use on all devices */
-size_t sim_live_streams(void);
-size_t sim_live_events(void);
 size_t sim_open_captures(void);
 
 #ifdef __cplusplus

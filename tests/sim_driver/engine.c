@@ -19,7 +19,11 @@
 #include <string.h>
 #include <time.h>
 
-#define PAUSE_NS 1000000
+/* What moving memory lasts. */
+#define COST_NS      1000
+#define BYTES_PER_NS 8
+
+#define PAUSE_NS     1000000
 /* The host may still do what an operation waits for. After so long in vain it is a deadlock. */
 #define PATIENCE_PAUSES 2000
 /* Virtual time: so much fits into the device's queues before a launch has to wait for room. */
@@ -37,13 +41,9 @@ static struct {
         struct sim_operation *polled;  /* all edges done, condition not */
         struct sim_operation *ready;   /* oldest first */
         struct sim_operation **ready_end;
-        uint64_t base_ns;
-        uint64_t bytes_per_ns;
         uint64_t poll_ns;
 } engine = {
         .ready_end = &engine.ready,
-        .base_ns = 1000,
-        .bytes_per_ns = 8,
         .poll_ns = 1000,
 };
 
@@ -346,13 +346,7 @@ size_t sim_engine_pending(void)
 
 uint64_t sim_cost(size_t bytes)
 {
-        return engine.base_ns + bytes / engine.bytes_per_ns;
-}
-
-void sim_cost_set(uint64_t nanoseconds, uint64_t bytes_per_nanosecond)
-{
-        engine.base_ns = nanoseconds;
-        engine.bytes_per_ns = bytes_per_nanosecond ? bytes_per_nanosecond : 1;
+        return COST_NS + bytes / BYTES_PER_NS;
 }
 
 void sim_poll_cost_set(uint64_t nanoseconds)

@@ -15,9 +15,6 @@
 #define EVENT_FLAGS                                                                                \
         (unsigned int)(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
 
-/* Guarded by: sim_mutex. */
-static size_t live_events;
-
 static CUresult event_resolve(CUevent handle, struct sim_event **event)
 {
         if (!handle)
@@ -41,7 +38,6 @@ static void event_delete(struct sim_event *event)
                 place = &(*place)->next;
         *place = event->next;
         sim_operation_put(event->snapshot);
-        live_events--;
         sim_handle_free(&event->handle);
 }
 
@@ -49,16 +45,6 @@ void sim_events_close(struct sim_context *context)
 {
         while (context->events)
                 event_delete(context->events);
-}
-
-size_t sim_live_events(void)
-{
-        size_t count;
-
-        pthread_mutex_lock(&sim_mutex);
-        count = live_events;
-        pthread_mutex_unlock(&sim_mutex);
-        return count;
 }
 
 /* ---- creating and destroying ---- */
@@ -71,7 +57,6 @@ struct sim_event *sim_event_new(struct sim_context *context, unsigned int flags)
         event->flags = flags;
         event->next = context->events;
         context->events = event;
-        live_events++;
         return event;
 }
 

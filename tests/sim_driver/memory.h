@@ -129,12 +129,9 @@ void sim_pool_reclaim(struct sim_device *device);
 CUmemoryPool sim_pool_handle(struct sim_pool *pool);
 /* Is the range pool memory that has not gone back to the device? */
 bool sim_pool_is_backed(uint64_t address, uint64_t bytes);
-int sim_pool_access(const struct sim_pool *pool, const struct sim_device *device);
 
 /* ---- vmm.c ---- */
 
-/* Physical memory made by cuMemCreate(), by an address inside a mapping of it; 0: none. */
-uint64_t sim_vmm_handle(const struct sim_block *block);
 bool sim_vmm_reservation(uint64_t address, uint64_t *base, uint64_t *bytes);
 bool sim_vmm_has_access(const struct sim_block *block);
 int sim_vmm_access(const struct sim_block *block, const struct sim_device *device);

@@ -115,7 +115,6 @@ void sim_engine_poll(void);           /* a query said "not ready": time passes *
 uint64_t sim_engine_number(void);     /* of the next operation */
 size_t sim_engine_pending(void);
 uint64_t sim_cost(size_t bytes); /* duration of moving so much */
-void sim_cost_set(uint64_t nanoseconds, uint64_t bytes_per_nanosecond);
 void sim_poll_cost_set(uint64_t nanoseconds);
 
 /* ---- order.c ---- */

@@ -86,11 +86,6 @@ struct sim_pool *sim_pool_by_id(uint64_t id)
         return pool && !pool->destroyed ? pool : NULL;
 }
 
-int sim_pool_access(const struct sim_pool *pool, const struct sim_device *device)
-{
-        return pool->access[device->ordinal];
-}
-
 bool sim_pool_is_backed(uint64_t address, uint64_t bytes)
 {
         for (const struct sim_pool *pool = pools; pool; pool = pool->next) {

@@ -15,9 +15,6 @@
 #define LOWEST_PRIORITY  0
 #define HIGHEST_PRIORITY (-5)
 
-/* Guarded by: sim_mutex. */
-static size_t live_streams;
-
 static struct sim_stream *stream_new(struct sim_context *context, enum sim_stream_kind kind)
 {
         struct sim_stream *stream = sim_handle_new(SIM_STREAM, sizeof(*stream));
@@ -82,8 +79,6 @@ static void stream_delete(struct sim_stream *stream)
                 place = &(*place)->next;
         if (*place)
                 *place = stream->next;
-        if (stream->kind == SIM_STREAM_CREATED)
-                live_streams--;
         sim_handle_free(&stream->handle);
 }
 
@@ -97,16 +92,6 @@ void sim_context_close(struct sim_context *context)
         stream_delete(context->legacy);
         context->legacy = NULL;
         sim_order_forget(context);
-}
-
-size_t sim_live_streams(void)
-{
-        size_t count;
-
-        pthread_mutex_lock(&sim_mutex);
-        count = live_streams;
-        pthread_mutex_unlock(&sim_mutex);
-        return count;
 }
 
 /* ---- creating and destroying ---- */
@@ -126,7 +111,6 @@ static CUresult create(struct sim_context *context, CUstream *handle, unsigned i
                 stream->priority = LOWEST_PRIORITY;
         if (stream->priority < HIGHEST_PRIORITY)
                 stream->priority = HIGHEST_PRIORITY;
-        live_streams++;
         *handle = (CUstream)stream;
         return CUDA_SUCCESS;
 }

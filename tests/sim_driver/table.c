@@ -185,14 +185,3 @@ size_t sim_live_allocations(void)
         pthread_mutex_unlock(&sim_mutex);
         return live;
 }
-
-size_t sim_live_bytes(void)
-{
-        size_t bytes = 0;
-
-        pthread_mutex_lock(&sim_mutex);
-        for (int i = 0; i < sim_device_count(); i++)
-                bytes += sim_device(i)->used_bytes;
-        pthread_mutex_unlock(&sim_mutex);
-        return bytes;
-}

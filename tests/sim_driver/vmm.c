@@ -77,13 +77,6 @@ static struct mapping *mapping_of(const struct sim_block *block)
 
 /* ---- what other files ask ---- */
 
-uint64_t sim_vmm_handle(const struct sim_block *block)
-{
-        struct mapping *mapping = mapping_of(block);
-
-        return mapping ? mapping->physical->handle : 0;
-}
-
 bool sim_vmm_reservation(uint64_t address, uint64_t *base, uint64_t *bytes)
 {
         struct reservation *at = find_reservation(address, 1);
