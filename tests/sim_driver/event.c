@@ -118,15 +118,21 @@ void sim_event_mark(struct sim_event *event, struct sim_stream *stream)
         sim_operation_put(snapshot);
 }
 
+/* The stream is looked at first. */
+static CUresult resolve_both(CUstream stream_handle, CUevent event_handle,
+                             struct sim_stream **stream, struct sim_event **event)
+{
+        CUresult result = sim_stream_resolve(stream_handle, stream);
+
+        return result ? result : event_resolve(event_handle, event);
+}
+
 static CUresult record(CUevent event_handle, CUstream stream_handle, unsigned int flags)
 {
         struct sim_event *event;
         struct sim_stream *stream;
-        CUresult result = sim_stream_resolve(stream_handle, &stream);
+        CUresult result = resolve_both(stream_handle, event_handle, &stream, &event);
 
-        if (result)
-                return result;
-        result = event_resolve(event_handle, &event);
         if (result)
                 return result;
         if (flags & ~(unsigned int)CU_EVENT_RECORD_EXTERNAL)
@@ -163,11 +169,8 @@ SIM_STREAM_PAIR(cuStreamWaitEvent, handle,
 {
         struct sim_event *event;
         struct sim_stream *stream;
-        CUresult result = sim_stream_resolve(handle, &stream);
+        CUresult result = resolve_both(handle, event_handle, &stream, &event);
 
-        if (result)
-                return result;
-        result = event_resolve(event_handle, &event);
         if (result)
                 return result;
         if (flags & ~(unsigned int)CU_EVENT_WAIT_EXTERNAL)
