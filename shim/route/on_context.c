@@ -58,26 +58,25 @@ static struct sp_context *known(CUcontext handle)
         return sp_life_is_on() && handle ? sp_context_find(handle) : NULL;
 }
 
-CUresult CUDAAPI sp_on_cuCtxDestroy(CUcontext handle)
+static CUresult destroy(CUcontext handle, CUresult (*call)(CUcontext))
 {
         struct sp_context *context = known(handle);
         CUresult result;
 
         begin_end(context);
-        result = sp_driver.cuCtxDestroy(handle);
+        result = call(handle);
         finish_end(context, result == CUDA_SUCCESS);
         return result;
 }
 
+CUresult CUDAAPI sp_on_cuCtxDestroy(CUcontext handle)
+{
+        return destroy(handle, sp_driver.cuCtxDestroy);
+}
+
 CUresult CUDAAPI sp_on_cuCtxDestroy_v2(CUcontext handle)
 {
-        struct sp_context *context = known(handle);
-        CUresult result;
-
-        begin_end(context);
-        result = sp_driver.cuCtxDestroy_v2(handle);
-        finish_end(context, result == CUDA_SUCCESS);
-        return result;
+        return destroy(handle, sp_driver.cuCtxDestroy_v2);
 }
 
 /* Drops one use; the last one destroys the context, and then it has no id any more. */
