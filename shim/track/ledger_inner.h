@@ -3,9 +3,10 @@
 #define SP_LEDGER_INNER_H
 
 /*
- * Ledger, inside -- what its three files share
+ * Ledger, inside -- what its files share
  *
  *   ledger.c     entries come and go
+ *   node.c       the table they are in
  *   physical.c   memory that has handles and mappings
  *   misuse.c     what a refused free was
  *

@@ -3,7 +3,7 @@
 /*
  * Full heap -- the ledger when the host has no memory left
  *
- * Links track/ledger.c, physical.c and misuse.c with base/. The linker hands
+ * Links the files of track/ledger_inner.h with base/. The linker hands
  * calloc() and malloc() to wrappers here, which can fail.
  */
 

@@ -3,7 +3,7 @@
 /*
  * Ledger -- what is held, what was freed, and what a refused free was
  *
- * Links track/ledger.c, physical.c and misuse.c with base/.
+ * Links the files of track/ledger_inner.h with base/.
  */
 
 #include <pthread.h>

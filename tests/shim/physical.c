@@ -3,7 +3,7 @@
 /*
  * Physical memory -- alive while it has a handle or a mapping
  *
- * Links track/ledger.c, physical.c and misuse.c with base/.
+ * Links the files of track/ledger_inner.h with base/.
  */
 
 #include "ledger_acts.h"
