@@ -79,6 +79,14 @@ static void kill_blocks(struct spm_model *model, struct spm_pool_state *pool)
         }
 }
 
+/* Nothing is served from it between the steps in which its memory is given back. */
+static void end_pool(struct spm_model *model, struct spm_pool_state *pool)
+{
+        kill_blocks(model, pool);
+        model->closed_pools += !pool->closed;
+        pool->closed = true;
+}
+
 static void forget_pool(struct spm_model *model, struct spm_pool_state *pool)
 {
         kill_blocks(model, pool);
@@ -165,7 +173,7 @@ enum spm_status spm_context_remove(struct spm_model *model, spm_context id,
                 context->captures = 0;
                 for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool))
                         if (pool->config.context == id)
-                                kill_blocks(model, pool);
+                                end_pool(model, pool);
                 forget_streams(model, context);
         }
         for (pool = spm_pool_first(model); pool; pool = next) {

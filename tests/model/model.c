@@ -76,6 +76,28 @@ Test(model, a_context_with_many_segments_goes_in_steps)
         cr_expect_eq(released, 60);
 }
 
+/* Another thread may be in the middle of a request. */
+Test(model, nothing_is_served_in_a_context_that_goes_in_steps)
+{
+        struct spm_request request = {.pool = bench.sync, .size = 512};
+        struct spm_allocation allocation;
+        struct spm_actions actions;
+        spm_segment segment;
+        enum spm_status status;
+        uint64_t i;
+
+        for (i = 1; i <= 60; i++)
+                spm_segment_add(bench.model, bench.sync, i << 32, 2 * MIB, NULL, &segment);
+        cr_assert_eq(spm_context_remove(bench.model, bench.context, &actions), SPM_AGAIN);
+        cr_expect_eq(spm_alloc(bench.model, &request, &allocation, &actions), SPM_E_UNKNOWN);
+        cr_expect_eq(spm_segment_add(bench.model, bench.sync, i << 32, 2 * MIB, NULL, &segment),
+                     SPM_E_UNKNOWN);
+        do
+                status = spm_context_remove(bench.model, bench.context, &actions);
+        while (status == SPM_AGAIN);
+        cr_expect_eq(status, SPM_OK);
+}
+
 Test(model, the_last_moment_for_stamps_is_before_a_capture)
 {
         struct spm_actions actions;
