@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DEVICE_H
+#define DEVICE_H
+
+/*
+ * Device -- what the model needs around it: somebody to act, and time that passes
+ *
+ * What the model asks for is carried out at once and counted. The device is a
+ * number of kernels submitted so far: a stamp is done when @lag more have been
+ * submitted, or when a host synchronisation of the program says so. That is
+ * crude, but the same every time, and it does make memory pend.
+ *
+ * With a device of its own, each of the two pools grows by what it asks for
+ * while the capacity lasts, then by what it needs, then after both have given
+ * back what is ready: as the shim does it. Without, the model makes up its
+ * addresses, as a CPU-only pool.
+ */
+
+#include <streampool/model.h>
+
+#include "peer.h"
+
+#define DEVICE_GAP (64 * MIB)
+
+/* Numbered things; index 0 is valid. */
+struct numbers {
+        uint64_t *value;
+        uint32_t room;
+};
+
+struct pool_peer {
+        struct peer peer;
+        struct peer_options options;
+        struct spm_model *model;
+        spm_context context;
+        spm_pool async;
+        spm_pool sync;
+        bool is_sync; /* whatever the program asks for */
+        uint64_t next_address;
+        uint64_t kernels;
+        struct numbers streams; /* to spm_stream */
+        struct numbers events;  /* to spm_event */
+        struct numbers last;    /* kernel on a stream, by spm_stream */
+        struct numbers stamped; /* kernels before a stamp, by spm_stamp */
+        uint32_t stream_count;
+};
+
+/** device_number() - the value of @index, 0 at first. */
+uint64_t *device_number(struct numbers *numbers, uint32_t index);
+
+/** device_must() - ends the program if the model refused. */
+void device_must(enum spm_status status, const char *what);
+
+/** device_perform() - @request is NULL where nothing can ask to grow. */
+void device_perform(struct pool_peer *peer, const struct spm_actions *actions,
+                    struct spm_request *request);
+
+/** device_observe() - the host waits for, or asks about, a stream, an event or a context. */
+void device_observe(struct pool_peer *peer, struct spm_scope scope, enum spm_sync how,
+                    bool is_done);
+
+#endif

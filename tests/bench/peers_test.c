@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Peers test -- the rebuilt allocators are what they are said to be
+ *
+ * One property of each that tells it from the others, and what all share.
+ */
+
+#include <criterion/criterion.h>
+
+#include "peer.h"
+
+static const struct peer_options unlimited;
+
+static const struct peer_ops *const rebuilt[] = {&peer_torch, &peer_bfc, &peer_rmm, &peer_exact};
+
+static uint64_t take(struct peer *peer, uint32_t stream, uint64_t size)
+{
+        return peer->ops->alloc(peer, stream, size);
+}
+
+static void give(struct peer *peer, uint32_t stream, uint64_t address, uint64_t size)
+{
+        peer->ops->free(peer, address, size, stream);
+}
+
+Test(peers, all_serve_a_freed_block_again_and_stop_at_the_capacity)
+{
+        struct peer_options small = {.capacity = 64 * MIB};
+        size_t i;
+
+        for (i = 0; i < sizeof(rebuilt) / sizeof(*rebuilt); i++) {
+                struct peer *peer = rebuilt[i]->make(&small);
+                uint64_t first = take(peer, 1, 40 * MIB);
+
+                cr_expect(first, "%s", peer->ops->name);
+                cr_expect_not(take(peer, 1, 40 * MIB), "%s", peer->ops->name);
+                give(peer, 1, first, 40 * MIB);
+                cr_expect_eq(take(peer, 1, 40 * MIB), first, "%s", peer->ops->name);
+                cr_expect_leq(peer->figures.reserved_high, small.capacity, "%s", peer->ops->name);
+                peer->ops->unmake(peer);
+        }
+}
+
+Test(torch, keeps_small_and_large_apart_and_streams_too)
+{
+        struct peer *peer = peer_torch.make(&unlimited);
+        uint64_t small = take(peer, 1, KIB);
+        uint64_t large = take(peer, 1, 2 * MIB);
+        uint64_t huge = take(peer, 1, 19 * MIB);
+
+        cr_expect_eq(peer->figures.reserved, 2 * MIB + 20 * MIB + 20 * MIB);
+        cr_expect_eq(take(peer, 1, 512), small + KIB, "best fit follows in the segment");
+        give(peer, 1, huge, 19 * MIB);
+        cr_expect_neq(take(peer, 2, 19 * MIB), huge, "another stream has its own");
+        cr_expect_eq(take(peer, 1, 19 * MIB), huge);
+        cr_expect(large);
+        peer_torch.unmake(peer);
+}
+
+Test(torch, gives_whole_segments_back_when_there_is_no_memory)
+{
+        struct peer_options options = {.capacity = 40 * MIB};
+        struct peer *peer = peer_torch.make(&options);
+        uint64_t whole = take(peer, 1, 12 * MIB);
+        uint64_t part = take(peer, 1, 2 * MIB);
+
+        give(peer, 1, whole, 12 * MIB);
+        cr_expect(take(peer, 1, 20 * MIB));
+        cr_expect_eq(peer->figures.releases, 1);
+        cr_expect_eq(peer->figures.reserved, 40 * MIB);
+        cr_expect(part);
+        peer_torch.unmake(peer);
+}
+
+Test(bfc, doubles_its_regions_and_splits_only_what_is_twice_as_large)
+{
+        struct peer *peer = peer_bfc.make(&unlimited);
+        uint64_t all = take(peer, 0, 2 * MIB);
+        uint64_t next;
+
+        cr_expect_eq(peer->figures.reserved, 2 * MIB);
+        next = take(peer, 0, 3 * MIB);
+        cr_expect_eq(peer->figures.reserved, 2 * MIB + 4 * MIB);
+        give(peer, 0, next, 3 * MIB);
+        cr_expect_eq(take(peer, 0, 2 * MIB), next);
+        cr_expect_eq(take(peer, 0, 2 * MIB), next + 2 * MIB);
+        give(peer, 0, all, 2 * MIB);
+        cr_expect_eq(take(peer, 0, MIB + 256), all, "not split");
+        cr_expect_neq(take(peer, 0, 256) >> 21, all >> 21);
+        peer_bfc.unmake(peer);
+}
+
+Test(rmm, joins_what_one_stream_freed_and_takes_over_what_another_did)
+{
+        struct peer *peer = peer_rmm.make(&unlimited);
+        uint64_t a = take(peer, 1, 8 * MIB);
+        uint64_t b = take(peer, 1, 4 * MIB);
+        uint64_t c = take(peer, 1, 4 * MIB);
+
+        cr_expect_eq(peer->figures.reserved, 16 * MIB, "doubled once");
+        give(peer, 1, b, 4 * MIB);
+        give(peer, 1, c, 4 * MIB);
+        cr_expect_eq(take(peer, 2, 8 * MIB), b, "stream 2 takes the joined block");
+        give(peer, 1, a, 8 * MIB);
+        give(peer, 2, b, 8 * MIB);
+        cr_expect_eq(peer->figures.grows, 2, "two heads are never one block");
+        cr_expect_neq(take(peer, 1, 16 * MIB), a);
+        peer_rmm.unmake(peer);
+}
+
+Test(exact, serves_only_the_same_size)
+{
+        struct peer *peer = peer_exact.make(&unlimited);
+        uint64_t block = take(peer, 1, 1000);
+
+        give(peer, 1, block, 1000);
+        cr_expect_neq(take(peer, 1, 512), block);
+        cr_expect_neq(take(peer, 2, 1024), block);
+        cr_expect_eq(take(peer, 1, 1024), block);
+        peer_exact.unmake(peer);
+}
+
+/* the model's device */
+
+Test(model, has_a_device_that_is_behind_and_a_capacity)
+{
+        struct peer_options options = {
+                .has_device = true,
+                .lag = 10,
+                .capacity = 64 * MIB,
+                .keep = 64 * MIB,
+        };
+        struct peer *peer = peer_model.make(&options);
+        uint64_t first = take(peer, PEER_ANYWHERE, 30 * MIB);
+        uint64_t second;
+
+        peer->ops->order(peer, PEER_LAUNCH, 0, 1);
+        give(peer, PEER_ANYWHERE, first, 30 * MIB);
+        second = take(peer, PEER_ANYWHERE, 30 * MIB);
+        cr_expect_neq(second, first, "a kernel may still use it");
+        peer->ops->order(peer, PEER_SYNC_ALL, 0, 0);
+        cr_expect_eq(take(peer, PEER_ANYWHERE, 30 * MIB), first);
+        cr_expect_not(take(peer, PEER_ANYWHERE, 30 * MIB));
+        cr_expect_leq(peer->figures.reserved_high, options.capacity);
+        peer_model.unmake(peer);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Replay -- each trace on each allocator: how much memory, how fast
+ *
+ *   replay TRACE...            all of it; a line each, for scripts/bench
+ *   replay --quick TRACE...    nothing is timed; every block is checked to be
+ *                              disjoint from all others, and a second run to
+ *                              serve the same addresses; the host's allocator
+ *                              is left out, which may fill what it serves
+ *
+ * A line: replay, trace, allocator, live peak, reserved peak, the smallest
+ * capacity that completes (0: not even the reserved peak), nanoseconds a call,
+ * allocations, grows, releases, then the actions that the model asked for, by
+ * enum spm_action_kind. Tabs between, memory in bytes.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "trace.h"
+
+#define ROUNDS 3
+
+/* Kernels that a busy device is behind the program. */
+#define LAG 256
+
+struct contender {
+        const char *name;
+        const struct peer_ops *ops;
+        struct peer_options options;
+};
+
+static const struct contender contenders[] = {
+        {"streampool", &peer_model, {.has_device = true, .lag = LAG, .keep = 256 * MIB}},
+        {"streampool, keeps nothing", &peer_model, {.has_device = true, .lag = LAG}},
+        {"streampool, idle device", &peer_model, {.has_device = true, .keep = 256 * MIB}},
+        {"PyTorch-like", &peer_torch, {0}},
+        {"BFC", &peer_bfc, {0}},
+        {"RMM-like", &peer_rmm, {0}},
+        {"exact bins", &peer_exact, {0}},
+        {"glibc", &peer_host, {0}},
+};
+
+static const char *base_name(const char *path)
+{
+        const char *slash = strrchr(path, '/');
+
+        return slash ? slash + 1 : path;
+}
+
+static void measure(const struct trace *trace, const char *name, const struct contender *contender)
+{
+        struct outcome best = {0};
+        uint64_t capacity = 0;
+        unsigned int i;
+
+        for (i = 0; i < ROUNDS; i++) {
+                struct outcome outcome =
+                        trace_replay(trace, contender->ops, &contender->options, NULL);
+
+                if (!i || outcome.ns < best.ns)
+                        best = outcome;
+        }
+        if (!contender->ops->is_host)
+                capacity = trace_capacity(trace, contender->ops, &contender->options,
+                                          best.figures.reserved_high);
+        printf("replay\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%.1f\t%u\t%" PRIu64
+               "\t%" PRIu64,
+               name, contender->name, trace->live_peak, best.figures.reserved_high, capacity,
+               (double)best.ns / trace->calls, trace->blocks, best.figures.grows,
+               best.figures.releases);
+        for (i = 0; i < PEER_ACTIONS; i++)
+                printf("\t%" PRIu64, best.figures.action[i]);
+        putchar('\n');
+        fflush(stdout);
+}
+
+/* Return: the hash of all addresses; 0 if something was wrong. */
+static uint64_t check_once(const struct trace *trace, const struct contender *contender)
+{
+        struct audit audit = {.hash = 1};
+        struct outcome outcome = trace_replay(trace, contender->ops, &contender->options, &audit);
+        bool is_well = outcome.is_complete && audit_is_clean(&audit);
+
+        is_well &= outcome.figures.reserved_high >= trace->live_peak;
+        audit_fini(&audit);
+        return is_well ? audit.hash : 0;
+}
+
+static bool check(const struct trace *trace, const char *name, const struct contender *contender)
+{
+        uint64_t hash = check_once(trace, contender);
+
+        if (!hash) {
+                printf("%s: %s: blocks overlap, or were refused\n", contender->name, name);
+                return false;
+        }
+        if (check_once(trace, contender) != hash) {
+                printf("%s: %s: other addresses in a second run\n", contender->name, name);
+                return false;
+        }
+        return true;
+}
+
+int main(int count, char **arguments)
+{
+        bool is_quick = count > 1 && !strcmp(arguments[1], "--quick");
+        bool is_well = true;
+        int i;
+
+        if (count < 2 + is_quick) {
+                fprintf(stderr, "usage: replay [--quick] TRACE...\n");
+                return 2;
+        }
+        for (i = 1 + is_quick; i < count; i++) {
+                const char *name = base_name(arguments[i]);
+                struct trace trace;
+                size_t j;
+
+                if (!trace_load(&trace, arguments[i]))
+                        return 2;
+                for (j = 0; j < sizeof(contenders) / sizeof(*contenders); j++) {
+                        if (is_quick && contenders[j].ops->is_host)
+                                continue;
+                        if (is_quick)
+                                is_well &= check(&trace, name, &contenders[j]);
+                        else
+                                measure(&trace, name, &contenders[j]);
+                }
+                trace_fini(&trace);
+        }
+        return is_well ? 0 : 1;
+}

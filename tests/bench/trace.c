@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Trace -- what a real program asked a pool for, and how an allocator fares
+ */
+
+#include "trace.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "measure.h"
+
+/* reading */
+
+static struct trace_event *add_event(struct trace *trace)
+{
+        /* Doubles whenever the count is a power of two. */
+        if (!(trace->events & (trace->events - 1)))
+                trace->event =
+                        must_realloc(trace->event, (2 * trace->events + 1) * sizeof(*trace->event));
+        return &trace->event[trace->events++];
+}
+
+static bool add_alloc(struct trace *trace, uint64_t size, uint32_t stream)
+{
+        uint32_t block = trace->blocks++;
+
+        if (!(block & (block - 1)))
+                trace->size = must_realloc(trace->size, (2 * (size_t)block + 1) * sizeof(uint64_t));
+        trace->size[block] = size;
+        *add_event(trace) = (struct trace_event){.kind = TRACE_ALLOC, .a = block, .b = stream};
+        return size > 0;
+}
+
+static bool add_free(struct trace *trace, uint64_t age, uint32_t stream)
+{
+        if (!age || age > trace->blocks)
+                return false;
+        *add_event(trace) = (struct trace_event){
+                .kind = TRACE_FREE,
+                .a = trace->blocks - (uint32_t)age,
+                .b = stream,
+        };
+        return true;
+}
+
+static bool add_order(struct trace *trace, enum peer_order order, uint64_t a, uint64_t b)
+{
+        *add_event(trace) = (struct trace_event){
+                .kind = TRACE_ORDER,
+                .order = order,
+                .a = (uint32_t)a,
+                .b = (uint32_t)b,
+        };
+        return true;
+}
+
+static bool parse(struct trace *trace, const char *line, uint32_t *streams)
+{
+        uint64_t x = 0, y = 0;
+        char kind;
+
+        if (sscanf(line, "%c %" SCNu64 " %" SCNu64, &kind, &x, &y) < 1)
+                return false;
+        switch (kind) {
+        case 'a':
+                return add_alloc(trace, x, PEER_ANYWHERE);
+        case 'A':
+                return add_alloc(trace, x, (uint32_t)y);
+        case 'f':
+                return add_free(trace, x, PEER_ANYWHERE);
+        case 'F':
+                return add_free(trace, x, (uint32_t)y);
+        case 'k':
+                return add_order(trace, PEER_LAUNCH, x, y);
+        case '+':
+                return add_order(trace, PEER_STREAM_MADE, ++*streams, x);
+        case '-':
+                return add_order(trace, PEER_STREAM_GONE, x, 0);
+        case 'r':
+                return add_order(trace, PEER_RECORD, x, y);
+        case 'w':
+                return add_order(trace, PEER_WAIT, y, x);
+        case 'x':
+                return add_order(trace, PEER_EVENT_GONE, x, 0);
+        case 's':
+                return add_order(trace, PEER_SYNC_STREAM, x, 0);
+        case 'e':
+                return add_order(trace, PEER_SYNC_EVENT, x, 0);
+        case 'c':
+                return add_order(trace, PEER_SYNC_ALL, 0, 0);
+        default:
+                return false;
+        }
+}
+
+/* The live peak, and how many calls a pool has to answer. */
+static void sum_up(struct trace *trace)
+{
+        uint64_t live = 0;
+        size_t i;
+
+        for (i = 0; i < trace->events; i++) {
+                const struct trace_event *event = &trace->event[i];
+
+                if (event->kind == TRACE_ALLOC)
+                        live += trace->size[event->a];
+                else if (event->kind == TRACE_FREE)
+                        live -= trace->size[event->a];
+                trace->calls += event->kind != TRACE_ORDER || event->order != PEER_LAUNCH;
+                if (live > trace->live_peak)
+                        trace->live_peak = live;
+        }
+}
+
+bool trace_load(struct trace *trace, const char *path)
+{
+        FILE *file = fopen(path, "r");
+        uint32_t streams = 0;
+        unsigned int number = 0;
+        char line[128];
+        bool is_good = file != NULL;
+
+        *trace = (struct trace){0};
+        while (is_good && fgets(line, sizeof(line), file)) {
+                number++;
+                is_good = parse(trace, line, &streams);
+        }
+        if (!is_good || !trace->events)
+                fprintf(stderr, "%s:%u: no trace\n", path, number);
+        if (file)
+                fclose(file);
+        sum_up(trace);
+        return is_good && trace->events;
+}
+
+void trace_fini(struct trace *trace)
+{
+        free(trace->event);
+        free(trace->size);
+        *trace = (struct trace){0};
+}
+
+/* replaying */
+
+/* What was served, by block; 0 is not live. */
+static bool step(const struct trace *trace, const struct trace_event *event, struct peer *peer,
+                 uint64_t *address, struct audit *audit)
+{
+        const struct peer_ops *ops = peer->ops;
+
+        switch (event->kind) {
+        case TRACE_ALLOC:
+                address[event->a] = ops->alloc(peer, event->b, trace->size[event->a]);
+                if (!address[event->a])
+                        return false;
+                if (audit)
+                        audit_add(audit, address[event->a], trace->size[event->a]);
+                return true;
+        case TRACE_FREE:
+                if (audit)
+                        audit_take(audit, address[event->a]);
+                ops->free(peer, address[event->a], trace->size[event->a], event->b);
+                address[event->a] = 0;
+                return true;
+        case TRACE_ORDER:
+                if (ops->order)
+                        ops->order(peer, event->order, event->a, event->b);
+                return true;
+        }
+        return false;
+}
+
+static void drain(const struct trace *trace, struct peer *peer, const uint64_t *address)
+{
+        uint32_t i;
+
+        for (i = 0; i < trace->blocks; i++)
+                if (address[i])
+                        peer->ops->free(peer, address[i], trace->size[i], PEER_ANYWHERE);
+}
+
+struct outcome trace_replay(const struct trace *trace, const struct peer_ops *ops,
+                            const struct peer_options *options, struct audit *audit)
+{
+        uint64_t *address = must_calloc(trace->blocks + 1, sizeof(*address));
+        struct peer *peer = ops->make(options);
+        struct outcome outcome = {.is_complete = true};
+        uint64_t started = measure_now();
+        size_t i;
+
+        for (i = 0; i < trace->events && outcome.is_complete; i++)
+                outcome.is_complete = step(trace, &trace->event[i], peer, address, audit);
+        outcome.ns = measure_now() - started;
+        outcome.figures = peer->figures;
+        if (ops->is_host)
+                drain(trace, peer, address);
+        ops->unmake(peer);
+        free(address);
+        return outcome;
+}
+
+uint64_t trace_capacity(const struct trace *trace, const struct peer_ops *ops,
+                        const struct peer_options *options, uint64_t enough)
+{
+        uint64_t close = trace->live_peak / 500 > 2 * MIB ? trace->live_peak / 500 : 2 * MIB;
+        struct peer_options tried = *options;
+        uint64_t low = trace->live_peak;
+        uint64_t high = enough;
+
+        tried.capacity = high;
+        if (!trace_replay(trace, ops, &tried, NULL).is_complete)
+                return 0;
+        tried.capacity = low;
+        if (trace_replay(trace, ops, &tried, NULL).is_complete)
+                return low;
+        while (high - low > close) {
+                tried.capacity = low + (high - low) / 2;
+                if (trace_replay(trace, ops, &tried, NULL).is_complete)
+                        high = tried.capacity;
+                else
+                        low = tried.capacity;
+        }
+        return high;
+}
