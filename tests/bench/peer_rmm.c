@@ -15,13 +15,11 @@
 #include <stdlib.h>
 
 #include "arena.h"
-#include "map.h"
 #include "measure.h"
 
 #define STEP 256
 
-/* Blocks by .after; .before is not used. A head starts an upstream allocation and is never joined
- * to what lies before it: .stream is 1 then. */
+/* Blocks by .after; .before is not used. */
 struct list {
         struct block *first;
 };
@@ -30,7 +28,6 @@ struct rmm {
         struct arena arena;
         struct list *list; /* by stream */
         uint32_t lists;
-        struct map heads;
 };
 
 static struct peer *make(const struct peer_options *options)
@@ -46,7 +43,6 @@ static void unmake(struct peer *peer)
         struct rmm *rmm = (struct rmm *)peer;
 
         free(rmm->list);
-        map_fini(&rmm->heads);
         arena_fini(&rmm->arena);
         free(rmm);
 }
@@ -63,14 +59,9 @@ static struct list *list_of(struct rmm *rmm, uint32_t stream)
         return &rmm->list[count - 1];
 }
 
-static bool is_head(const struct block *block)
-{
-        return block->stream == 1;
-}
-
 static bool touch(const struct block *block, const struct block *next)
 {
-        return next && !is_head(next) && block->address + block->size == next->address;
+        return next && block->address + block->size == next->address;
 }
 
 static void insert(struct rmm *rmm, struct list *list, struct block *block)
@@ -153,7 +144,6 @@ static struct block *take_elsewhere(struct rmm *rmm, struct list *own, uint64_t 
 static struct block *grow(struct rmm *rmm, uint64_t size)
 {
         uint64_t more = rmm->arena.peer.figures.reserved;
-        struct block *block;
         uint64_t address;
 
         if (more < size)
@@ -166,10 +156,7 @@ static struct block *grow(struct rmm *rmm, uint64_t size)
         address = arena_grow(&rmm->arena, more);
         if (!address)
                 return NULL;
-        block = arena_block(&rmm->arena, address, more);
-        block->stream = 1;
-        map_put(&rmm->heads, address, rmm);
-        return block;
+        return arena_block(&rmm->arena, address, more);
 }
 
 static uint64_t alloc(struct peer *peer, uint32_t stream, size_t size)
@@ -192,7 +179,6 @@ static uint64_t alloc(struct peer *peer, uint32_t stream, size_t size)
         if (block->size > rounded) {
                 block->address += rounded;
                 block->size -= rounded;
-                block->stream = 0;
                 insert(rmm, own, block);
         } else {
                 arena_forget(&rmm->arena, block);
@@ -205,7 +191,6 @@ static void release(struct peer *peer, uint64_t address, size_t size, uint32_t s
         struct rmm *rmm = (struct rmm *)peer;
         struct block *block = arena_block(&rmm->arena, address, peer_round(size, STEP));
 
-        block->stream = map_get(&rmm->heads, address) != NULL;
         insert(rmm, list_of(rmm, stream), block);
 }
 
