@@ -51,6 +51,19 @@ static void finish_end(struct sp_context *context, bool ended)
         sp_ledger_context_gone(context->model);
 }
 
+/* Records that another thread made while the context ended, when nobody could see them yet. */
+static void finish_newer(const struct sp_context *newest, const struct sp_context *ended)
+{
+        struct sp_context *context = NULL;
+
+        while (ended && (context = sp_context_each(context)) && context != newest)
+                if (context->handle == ended->handle && context->id == ended->id &&
+                    !atomic_load(&context->gone)) {
+                        begin_end(context);
+                        finish_end(context, true);
+                }
+}
+
 /* The runtime releases the primary context while the process ends: nobody needs the figures of
  * what is left then, and the driver may be gone before we are done. */
 static struct sp_context *known(CUcontext handle)
@@ -60,12 +73,16 @@ static struct sp_context *known(CUcontext handle)
 
 static CUresult destroy(CUcontext handle, CUresult (*call)(CUcontext))
 {
-        struct sp_context *context = known(handle);
+        struct sp_context *newest, *context;
         CUresult result;
 
+        newest = sp_context_each(NULL);
+        context = known(handle);
         begin_end(context);
         result = call(handle);
         finish_end(context, result == CUDA_SUCCESS);
+        if (result == CUDA_SUCCESS)
+                finish_newer(newest, context);
         return result;
 }
 
@@ -94,7 +111,7 @@ CUresult CUDAAPI sp_on_cuCtxDetach(CUcontext handle)
 #if CUDA_VERSION >= 12040
 CUresult CUDAAPI sp_on_cuGreenCtxDestroy(CUgreenCtx green)
 {
-        struct sp_context *context = NULL;
+        struct sp_context *newest = sp_context_each(NULL), *context = NULL;
         CUcontext handle = NULL;
         CUresult result;
 
@@ -103,75 +120,73 @@ CUresult CUDAAPI sp_on_cuGreenCtxDestroy(CUgreenCtx green)
         begin_end(context);
         result = sp_driver.cuGreenCtxDestroy(green);
         finish_end(context, result == CUDA_SUCCESS);
+        if (result == CUDA_SUCCESS)
+                finish_newer(newest, context);
         return result;
 }
 #endif
 
 /* primary contexts */
 
-static struct sp_context *primary_of(CUdevice ordinal)
+static bool is_primary_of(const struct sp_context *context, CUdevice ordinal)
 {
-        struct sp_context *context = NULL;
-
-        if (!sp_life_is_on())
-                return NULL;
-        while ((context = sp_context_each(context)))
-                if (context->is_primary && context->device->ordinal == ordinal &&
-                    !atomic_load(&context->gone))
-                        break;
-        return context;
+        return context->is_primary && context->device->ordinal == ordinal &&
+               !atomic_load(&context->gone);
 }
 
-static CUresult reset(CUdevice ordinal, CUresult (*call)(CUdevice))
+/* The last release is a reset (L3); whether it was the last shows afterwards only. Another thread
+ * may have retained it again since: then it is another one. */
+static bool is_over(const struct sp_context *context)
 {
-        struct sp_context *context = primary_of(ordinal);
-        CUresult result;
-
-        begin_end(context);
-        result = call(ordinal);
-        finish_end(context, result == CUDA_SUCCESS);
-        return result;
-}
-
-/* The last release is a reset (L3); whether it was the last shows afterwards only. */
-static CUresult release(CUdevice ordinal, CUresult (*call)(CUdevice))
-{
-        struct sp_context *context = primary_of(ordinal);
         unsigned int flags;
         int active = 1;
-        bool ended;
+
+        return sp_driver.cuDevicePrimaryCtxGetState(context->device->ordinal, &flags, &active) ==
+                       CUDA_SUCCESS &&
+               (!active || !sp_context_lives(context));
+}
+
+static CUresult end_primary(CUdevice ordinal, CUresult (*call)(CUdevice), bool resets)
+{
+        struct sp_context *newest = sp_context_each(NULL), *context;
         CUresult result;
 
-        begin_end(context);
+        if (!sp_life_is_on())
+                return call(ordinal);
+        for (context = newest; context; context = context->next)
+                if (is_primary_of(context, ordinal))
+                        begin_end(context);
         result = call(ordinal);
-        if (!context)
-                return result;
-        /* Another thread may have retained it again since: then it is another one. */
-        ended = result == CUDA_SUCCESS &&
-                sp_driver.cuDevicePrimaryCtxGetState(ordinal, &flags, &active) == CUDA_SUCCESS &&
-                (!active || !sp_context_lives(context));
-        finish_end(context, ended);
+        for (context = newest; context; context = context->next)
+                if (is_primary_of(context, ordinal))
+                        finish_end(context, result == CUDA_SUCCESS && (resets || is_over(context)));
+        /* Those that another thread has made meanwhile, when nobody could see them yet. */
+        for (context = sp_context_each(NULL); context != newest; context = context->next)
+                if (is_primary_of(context, ordinal) && !sp_context_lives(context)) {
+                        begin_end(context);
+                        finish_end(context, true);
+                }
         return result;
 }
 
 CUresult CUDAAPI sp_on_cuDevicePrimaryCtxRelease(CUdevice device)
 {
-        return release(device, sp_driver.cuDevicePrimaryCtxRelease);
+        return end_primary(device, sp_driver.cuDevicePrimaryCtxRelease, false);
 }
 
 CUresult CUDAAPI sp_on_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-        return release(device, sp_driver.cuDevicePrimaryCtxRelease_v2);
+        return end_primary(device, sp_driver.cuDevicePrimaryCtxRelease_v2, false);
 }
 
 CUresult CUDAAPI sp_on_cuDevicePrimaryCtxReset(CUdevice device)
 {
-        return reset(device, sp_driver.cuDevicePrimaryCtxReset);
+        return end_primary(device, sp_driver.cuDevicePrimaryCtxReset, true);
 }
 
 CUresult CUDAAPI sp_on_cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
-        return reset(device, sp_driver.cuDevicePrimaryCtxReset_v2);
+        return end_primary(device, sp_driver.cuDevicePrimaryCtxReset_v2, true);
 }
 
 /* peers: every cuMemAlloc block of @peer, past and to come, can be used from here (Q9) */

@@ -302,16 +302,21 @@ CUresult CUDAAPI sp_on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size
 
 /* The address is ours, and the driver may have something to say: a capture, no context for a
  * default stream, the end of the process. cuMemFreeAsync(0) is judged by the same rules. */
-static CUresult ask_about(CUstream handle, const struct sp_stream *stream)
+static CUresult ask_about(CUstream handle, struct sp_stream **stream)
 {
-        CUresult result;
-
-        if (stream && sp_stream_captures(stream)) {
+        if (*stream && sp_stream_captures(*stream)) {
                 /* Only memory of the graph can be freed in it; the capture goes on (C2). */
                 return CUDA_ERROR_INVALID_VALUE;
         }
-        result = sp_driver.cuMemFreeAsync(0, handle);
-        return result == CUDA_SUCCESS && !stream ? CUDA_ERROR_INVALID_HANDLE : result;
+        /* A context that is reset and brought back by another thread has a stream now and then. */
+        for (int tries = 0; tries < 10; tries++) {
+                CUresult result = sp_driver.cuMemFreeAsync(0, handle);
+
+                if (result != CUDA_SUCCESS || *stream)
+                        return result;
+                *stream = sp_stream_of(handle);
+        }
+        return *stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 static CUresult forward_free_async(struct freeing *freeing, CUstream handle,
@@ -336,7 +341,7 @@ CUresult CUDAAPI sp_on_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
 
         if ((!stream || !sp_route_is_quiet() || !sp_context_pools(stream->context)) &&
             sp_route_owns(address)) {
-                CUresult result = ask_about(handle, stream);
+                CUresult result = ask_about(handle, &stream);
 
                 if (result != CUDA_SUCCESS)
                         return refuse_as(&freeing, result);

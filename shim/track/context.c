@@ -159,7 +159,8 @@ static unsigned long long id_of(CUcontext handle)
 {
         unsigned long long id = 0;
 
-        /* Without ids (drivers before 12.0) the hooked destroy and reset calls tell lives apart. */
+        /* Without ids (drivers before 12.0) the hooked destroy and reset calls tell lives apart.
+         * With them, 0 is none: the context is gone. */
         if (sp_driver.cuCtxGetId && sp_driver.cuCtxGetId(handle, &id) != CUDA_SUCCESS)
                 id = 0;
         return id;
@@ -304,7 +305,7 @@ struct sp_context *sp_context_of(CUcontext handle)
         unsigned long long id = id_of(handle);
         struct sp_context *context = find(handle, id), *made;
 
-        if (context)
+        if (context || (!id && sp_driver.cuCtxGetId))
                 return context;
         made = make_context(handle, id);
         if (!made)
@@ -321,6 +322,12 @@ struct sp_context *sp_context_of(CUcontext handle)
         }
         sp_lock_drop(&table_lock);
         discard(made);
+        /* Reset while its record was made: if the thread that did it looked for records too early,
+         * the next one that ends the context finds this one. */
+        if (!made && context->is_primary && !sp_context_lives(context)) {
+                atomic_store(&context->forward_only, true);
+                return NULL;
+        }
         return context;
 }
 
@@ -384,6 +391,9 @@ static bool is_sticky(CUresult result)
 void sp_context_note_result(struct sp_context *context, CUresult result)
 {
         if (!context || result == CUDA_SUCCESS || !is_sticky(result))
+                return;
+        /* Destroyed by another thread: that thread says so. */
+        if (atomic_load(&context->ending) || atomic_load(&context->gone))
                 return;
         if (!atomic_exchange(&context->poisoned, true))
                 sp_log(SP_LOG_WARNING,

@@ -276,14 +276,16 @@ def threads():
 def quarrels():
     """Destroying and capturing are not disturbed by what the pool asks the driver meanwhile."""
     roles = (('allocate', 'allocate', 'capture'), ('stream', 'stream', 'stream', 'allocate'),
-             ('stream', 'context', 'context', 'allocate', 'retain', 'capture'))
+             ('stream', 'context', 'context', 'allocate', 'retain', 'capture'),
+             ('reset', 'bystander', 'bystander', 'bystander'))
     for chosen in roles:
         for memory in ('4G', '48M'):
             runs = same(app('quarrel', 1000, *chosen), modes=('pool',), SIM_TIME='threads',
                         SIM_JITTER='60000', SIM_MEMORY=memory, STREAMPOOL_BATCH='2',
                         STREAMPOOL_KEEP='0')
             note(shimrun.pooled(runs['pool'].report) > 100, f'quarrel {chosen}: pool not used')
-            note(not shimrun.findings(runs['pool'].report), f'quarrel {chosen}: findings')
+            note('reset' in chosen or not shimrun.findings(runs['pool'].report),
+                 f'quarrel {chosen}: findings')
 
 
 def devices():

@@ -11,8 +11,11 @@
  *   stream    streams that are destroyed while what was freed on them is pending
  *   context   contexts that are destroyed with memory and work in them
  *   retain    takes and returns a use of the primary context, which others keep
+ *   reset     resets the primary context again and again
+ *   bystander memory of both kinds, in a primary context that may be reset any time
  *
- * Each role is right by itself, so nothing may fail, lack of memory excepted.
+ * Each role is right by itself, so nothing may fail, lack of memory excepted. A
+ * bystander may be told that its context, or its memory, is gone.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -162,14 +165,56 @@ static void *retain(void *argument)
         return NULL;
 }
 
+static void *reset(void *argument)
+{
+        (void)argument;
+        while (!over) {
+                CUcontext same;
+
+                OK(cu.DevicePrimaryCtxReset(0));
+                OK(cu.DevicePrimaryCtxRelease(0));
+                OK(cu.DevicePrimaryCtxRetain(&same, 0));
+                usleep(2000);
+        }
+        return NULL;
+}
+
+static bool tolerate(CUresult result)
+{
+        if (result != CUDA_ERROR_CONTEXT_IS_DESTROYED && result != CUDA_ERROR_INVALID_VALUE &&
+            result != CUDA_ERROR_OUT_OF_MEMORY)
+                expect(result, "bystander");
+        return result == CUDA_SUCCESS;
+}
+
+static void *bystander(void *argument)
+{
+        (void)argument;
+        while (!over) {
+                CUdeviceptr q[BLOCKS], p;
+
+                tolerate(cu.CtxSetCurrent(context));
+                for (int i = 0; i < BLOCKS; i++) {
+                        if (!tolerate(cu.MemAllocAsync(&q[i], 1 << 20, CU_STREAM_PER_THREAD)))
+                                q[i] = 0;
+                }
+                /* Not freed: a reset does that, and then its address may be another thread's. */
+                tolerate(cu.MemAlloc(&p, 1 << 16));
+                for (int i = 0; i < BLOCKS; i++)
+                        tolerate(cu.MemFreeAsync(q[i], CU_STREAM_PER_THREAD));
+        }
+        return NULL;
+}
+
 int main(int argc, char **argv)
 {
         static const struct {
                 const char *name;
                 void *(*run)(void *argument);
         } roles[] = {
-                {"allocate", allocate}, {"capture", capture}, {"stream", stream},
-                {"context", contexts},  {"retain", retain},
+                {"allocate", allocate},   {"capture", capture}, {"stream", stream},
+                {"context", contexts},    {"retain", retain},   {"reset", reset},
+                {"bystander", bystander},
         };
         pthread_t threads[THREADS_MAX];
         int count = 0;
@@ -185,6 +230,7 @@ int main(int argc, char **argv)
         over = true;
         for (int i = 0; i < count; i++)
                 pthread_join(threads[i], NULL);
+        OK(cu.CtxSetCurrent(context));
         OK(cu.CtxSynchronize());
         printf("threads %d failures %d\n", count, failures);
         return 0;
