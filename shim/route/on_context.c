@@ -96,15 +96,19 @@ CUresult CUDAAPI sp_on_cuCtxDestroy_v2(CUcontext handle)
         return destroy(handle, sp_driver.cuCtxDestroy_v2);
 }
 
-/* Drops one use; the last one destroys the context, and then it has no id any more. */
+/* Drops one use of the current context. The last one destroys it, and then it is current no more;
+ * its handle must not be asked anything. */
 CUresult CUDAAPI sp_on_cuCtxDetach(CUcontext handle)
 {
         struct sp_context *context = known(handle);
+        CUcontext current = NULL;
         CUresult result;
 
         begin_end(context);
         result = sp_driver.cuCtxDetach(handle);
-        finish_end(context, result == CUDA_SUCCESS && !sp_context_lives(context));
+        finish_end(context, result == CUDA_SUCCESS &&
+                                    sp_driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
+                                    current != handle);
         return result;
 }
 
