@@ -152,13 +152,16 @@ CUresult CUDAAPI sp_on_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDe
         for (size_t i = 0; device && i < count; i++) {
                 spm_pool ours = device->async_pool;
                 int peer = access[i].location.id;
+                CUstreamCaptureMode mode;
 
                 if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
                     peer == device->ordinal)
                         continue;
                 spm_pool_set_access(sp_model_enter(), ours, peer, access_of(access[i].flags));
                 sp_model_leave();
+                mode = sp_bracket_open();
                 sp_backing_grant(ours, peer, access[i].flags);
+                sp_bracket_close(mode);
         }
         return result;
 }

@@ -140,7 +140,7 @@ class Floors(Tree):
 
 class Paths(Tree):
     def test_a_clean_tree_is_clean(self):
-        self.write("scripts/tool", SCRIPT + "ls /usr/local/cuda $root/work/x /tmp\n")
+        self.write("scripts/tool", SCRIPT + "ls /usr/local/cuda $root/made/x /tmp\n")
         self.assertEqual(list(check_paths.checks(self.root)), [])
 
     def test_a_path_of_one_machine_is_seen(self):
