@@ -3,10 +3,6 @@
 /*
  * Perform -- carry out what the model asks for, and report what came of it
  *
- * A stamp of the model is a struct sp_stamp here. Whoever uses one holds a
- * reference, so that another thread's SPM_ACT_DROP does not give its event to
- * somebody else in the middle of a wait.
- *
  * In observe mode the model decides as if it served, and nothing is carried
  * out: a stamp is reported as not to be had.
  */
@@ -18,78 +14,13 @@
 
 #include "base/config.h"
 #include "base/life.h"
-#include "base/lock.h"
 #include "base/log.h"
-#include "base/table.h"
 #include "report/counters.h"
+#include "route/stamps.h"
 #include "route/whole.h"
-#include "stamp/stamp.h"
 #include "track/backing.h"
 #include "track/state.h"
 #include "track/stream.h"
-
-struct stamp_entry {
-        spm_stamp id;
-        struct sp_stamp stamp;
-        struct sp_context *context;
-        unsigned int references; /* one is the model's */
-        UT_hash_handle hh;
-};
-
-/* Guarded by: table_lock. */
-static struct stamp_entry *stamps;
-static struct sp_lock table_lock = SP_LOCK_INIT(SP_RANK_CONTEXT);
-
-/* stamps */
-
-static bool add_stamp(spm_stamp id, const struct sp_stamp *stamp, struct sp_context *context)
-{
-        struct stamp_entry *entry = calloc(1, sizeof(*entry));
-        bool added;
-
-        if (!entry)
-                return false;
-        entry->id = id;
-        entry->stamp = *stamp;
-        entry->context = context;
-        entry->references = 1;
-        sp_lock_take(&table_lock);
-        HASH_ADD(hh, stamps, id, sizeof(id), entry);
-        added = entry->hh.tbl != NULL;
-        sp_lock_drop(&table_lock);
-        if (!added)
-                free(entry);
-        return added;
-}
-
-static struct stamp_entry *get_stamp(spm_stamp id)
-{
-        struct stamp_entry *entry;
-
-        sp_lock_take(&table_lock);
-        HASH_FIND(hh, stamps, &id, sizeof(id), entry);
-        if (entry)
-                entry->references++;
-        sp_lock_drop(&table_lock);
-        return entry;
-}
-
-static void put_stamp(struct stamp_entry *entry)
-{
-        bool last;
-
-        sp_lock_take(&table_lock);
-        last = --entry->references == 0;
-        if (last)
-                HASH_DEL(stamps, entry);
-        sp_lock_drop(&table_lock);
-        if (!last)
-                return;
-        /* The events of a context that is gone are gone with it. */
-        if (!atomic_load(&entry->context->gone))
-                sp_stamp_drop(&entry->stamp);
-        free(entry);
-}
 
 CUstreamCaptureMode sp_bracket_open(void)
 {
@@ -167,7 +98,7 @@ static bool perform_record(const struct spm_action *action)
                 result = record(action, &stamp, &context);
                 sp_context_note_result(context, result);
                 recorded = result == CUDA_SUCCESS;
-                if (recorded && !add_stamp(action->stamp, &stamp, context)) {
+                if (recorded && !sp_stamps_add(action->stamp, &stamp, context)) {
                         sp_stamp_drop(&stamp);
                         recorded = false;
                 }
@@ -182,20 +113,20 @@ static bool perform_record(const struct spm_action *action)
 static bool perform_wait_stream(const struct spm_action *action)
 {
         struct sp_stream *stream = sp_stream_enter(action->stream);
-        struct stamp_entry *entry = get_stamp(action->stamp);
+        struct sp_held_stamp *held = sp_stamps_get(action->stamp);
         CUresult result = CUDA_ERROR_INVALID_HANDLE;
 
-        if (stream && entry && sp_context_enter(entry->context)) {
+        if (stream && held && sp_context_enter(held->context)) {
                 result = enter_for(stream);
                 if (result == CUDA_SUCCESS) {
-                        result = sp_stamp_make_wait(&entry->stamp, stream->handle);
+                        result = sp_stamp_make_wait(&held->stamp, stream->handle);
                         leave_for(stream);
                         sp_count(device_waits);
                 }
-                sp_context_leave(entry->context);
+                sp_context_leave(held->context);
         }
-        if (entry)
-                put_stamp(entry);
+        if (held)
+                sp_stamps_put(held);
         if (stream)
                 sp_stream_leave(stream);
         return result == CUDA_SUCCESS;
@@ -203,23 +134,23 @@ static bool perform_wait_stream(const struct spm_action *action)
 
 static void perform_poll(const struct spm_action *action, bool waits)
 {
-        struct stamp_entry *entry = get_stamp(action->stamp);
+        struct sp_held_stamp *held = sp_stamps_get(action->stamp);
         struct spm_actions more;
         CUresult result = CUDA_ERROR_NOT_READY;
 
-        if (!entry)
+        if (!held)
                 return;
         if (waits)
                 sp_count(host_waits);
         else
                 sp_count(stamps_polled);
-        if (sp_context_enter(entry->context)) {
-                result = waits ? sp_stamp_wait(&entry->stamp, action->bounded)
-                               : sp_stamp_poll(&entry->stamp);
-                sp_context_leave(entry->context);
+        if (sp_context_enter(held->context)) {
+                result = waits ? sp_stamp_wait(&held->stamp, action->bounded)
+                               : sp_stamp_poll(&held->stamp);
+                sp_context_leave(held->context);
         }
-        sp_context_note_result(entry->context, result);
-        put_stamp(entry);
+        sp_context_note_result(held->context, result);
+        sp_stamps_put(held);
         if (result != CUDA_SUCCESS)
                 return;
         spm_stamp_done(sp_model_enter(), action->stamp, &more);
@@ -342,12 +273,12 @@ static void perform_grow(const struct spm_action *action, struct spm_request *re
 
 static void perform_drop(const struct spm_action *action)
 {
-        struct stamp_entry *entry = get_stamp(action->stamp);
+        struct sp_held_stamp *held = sp_stamps_get(action->stamp);
 
-        if (!entry)
+        if (!held)
                 return;
-        put_stamp(entry);
-        put_stamp(entry);
+        sp_stamps_put(held);
+        sp_stamps_put(held);
 }
 
 /* all of them */

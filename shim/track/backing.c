@@ -71,18 +71,27 @@ static CUmemAccess_flags peer_flags(spm_pool pool, int peer)
                                                : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 }
 
-static CUresult set_access(const struct sp_segment *segment)
+static CUresult set_access(const struct sp_segment *segment, int device, CUmemAccess_flags flags)
 {
-        CUmemAccessDesc access =
-                access_of(segment->device->ordinal, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-        CUresult result = sp_driver.cuMemSetAccess(segment->base, segment->size, &access, 1);
+        CUmemAccessDesc access = access_of(device, flags);
 
-        for (struct sp_device *peer = sp_device_each(NULL); peer; peer = sp_device_each(peer)) {
-                if (peer == segment->device || result != CUDA_SUCCESS)
-                        continue;
-                access = access_of(peer->ordinal, peer_flags(segment->pool, peer->ordinal));
-                if (access.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-                        result = sp_driver.cuMemSetAccess(segment->base, segment->size, &access, 1);
+        return sp_driver.cuMemSetAccess(segment->base, segment->size, &access, 1);
+}
+
+/* Once the segment is in the list: a grant that is made meanwhile finds either it there, or its
+ * own entry in the model's table here. */
+static CUresult let_peers_in(const struct sp_segment *segment)
+{
+        CUresult result = CUDA_SUCCESS;
+
+        for (struct sp_device *peer = sp_device_each(NULL); peer && result == CUDA_SUCCESS;
+             peer = sp_device_each(peer)) {
+                CUmemAccess_flags flags = peer == segment->device
+                                                  ? CU_MEM_ACCESS_FLAGS_PROT_NONE
+                                                  : peer_flags(segment->pool, peer->ordinal);
+
+                if (flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+                        result = set_access(segment, peer->ordinal, flags);
         }
         return result;
 }
@@ -104,7 +113,7 @@ static CUresult map(struct sp_segment *segment)
         result = sp_driver.cuMemMap(segment->base, segment->size, 0, segment->handle, 0);
         if (result != CUDA_SUCCESS)
                 goto undo_reserve;
-        result = set_access(segment);
+        result = set_access(segment, segment->device->ordinal, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
         if (result == CUDA_SUCCESS)
                 return CUDA_SUCCESS;
 
@@ -175,8 +184,12 @@ CUresult sp_backing_obtain(spm_pool pool, struct sp_device *device, struct sp_co
         }
         sp_count(segments_obtained);
         enlist(made);
-        *segment = made;
-        return CUDA_SUCCESS;
+        result = is_native ? CUDA_SUCCESS : let_peers_in(made);
+        if (result == CUDA_SUCCESS)
+                *segment = made;
+        else
+                sp_backing_give_back(made);
+        return result;
 }
 
 void sp_backing_give_back(struct sp_segment *segment)
