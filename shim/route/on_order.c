@@ -143,13 +143,20 @@ CUresult CUDAAPI sp_on_cuStreamQuery(CUstream stream)
         return result;
 }
 
-/* An event says which context it belongs to only to the model, so a sticky error is noted against
- * the current one. */
 static void start_event(struct sp_sync *sync, CUevent event)
 {
         struct spm_scope scope = {SPM_SCOPE_EVENT, sp_life_is_on() ? sp_event_find(event) : 0};
 
-        sp_sync_start(sync, scope.id ? sp_context_current() : NULL, scope);
+        sp_sync_start(sync, NULL, scope);
+}
+
+/* An event says which context it belongs to only to the model, so a sticky error is noted against
+ * the current one, which is asked for only then. */
+static void finish_event(struct sp_sync *sync, enum spm_sync how, CUresult result)
+{
+        if (sync->open && result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
+                sync->context = sp_context_current();
+        sp_sync_finish(sync, how, result);
 }
 
 CUresult CUDAAPI sp_on_cuEventSynchronize(CUevent event)
@@ -159,7 +166,7 @@ CUresult CUDAAPI sp_on_cuEventSynchronize(CUevent event)
 
         start_event(&sync, event);
         result = sp_driver.cuEventSynchronize(event);
-        sp_sync_finish(&sync, SPM_SYNC_WAIT, result);
+        finish_event(&sync, SPM_SYNC_WAIT, result);
         return result;
 }
 
@@ -170,7 +177,7 @@ CUresult CUDAAPI sp_on_cuEventQuery(CUevent event)
 
         start_event(&sync, event);
         result = sp_driver.cuEventQuery(event);
-        sp_sync_finish(&sync, SPM_SYNC_QUERY, result);
+        finish_event(&sync, SPM_SYNC_QUERY, result);
         return result;
 }
 

@@ -100,7 +100,7 @@ void sp_mirror_free(uint64_t shadow, enum spm_free_kind kind, spm_stream stream)
 void sp_sync_start(struct sp_sync *sync, struct sp_context *context, struct spm_scope scope)
 {
         *sync = (struct sp_sync){.context = context};
-        if (!context || !sp_life_is_on())
+        if (!scope.id || !sp_life_is_on())
                 return;
         sync->open = spm_sync_begin(sp_model_enter(), scope, &sync->ticket) == SPM_OK;
         sp_model_leave();

@@ -63,7 +63,10 @@ bool sp_route_is_quiet(void);
 uint64_t sp_mirror_alloc(spm_pool pool, spm_stream stream, size_t size);
 void sp_mirror_free(uint64_t shadow, enum spm_free_kind kind, spm_stream stream);
 
-/* A wait of the program for a whole context, seen before and after; *ticket 0 if not followed. */
+/*
+ * A wait or a question of the program's, seen before and after; not followed if @scope names
+ * nothing. A sticky error is noted against @context, which may be NULL.
+ */
 struct sp_sync {
         struct sp_context *context;
         struct spm_ticket ticket;

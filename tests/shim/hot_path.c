@@ -108,6 +108,32 @@ Test(hot_path, a_batch_of_frees_records_one_event, .init = start)
         cr_expect_eq(sim_calls("cuCtxSynchronize"), 0);
 }
 
+/* Caching allocators ask about events at every allocation. */
+Test(hot_path, a_question_about_an_event_is_one_driver_call, .init = start)
+{
+        CUevent event;
+
+        cr_assert_eq(sp_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuEventRecord(event, stream), CUDA_SUCCESS);
+        count_from_here();
+        cr_assert_eq(sp_on_cuEventSynchronize(event), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuEventQuery(event), CUDA_SUCCESS);
+        cr_expect_eq(sim_calls_all(), 2, "%llu driver calls", (unsigned long long)sim_calls_all());
+}
+
+Test(hot_path, a_record_and_a_wait_are_one_driver_call_each, .init = start)
+{
+        CUevent event;
+
+        cr_assert_eq(sp_driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuEventRecord(event, stream), CUDA_SUCCESS);
+        count_from_here();
+        cr_assert_eq(sp_on_cuEventRecord(event, stream), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuStreamWaitEvent(stream, event, 0), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuStreamQuery(stream), CUDA_SUCCESS);
+        cr_expect_eq(sim_calls_all(), 3, "%llu driver calls", (unsigned long long)sim_calls_all());
+}
+
 Test(hot_path, a_pair_on_one_stream_asks_the_driver_nothing, .init = start)
 {
         CUdeviceptr pointer;
