@@ -5,6 +5,7 @@
  *   micro                    all of it; a line each, for scripts/bench
  *   micro --milliseconds N   time for one of them, half of it before measuring
  *   micro --only TEXT        workloads whose name has TEXT
+ *   micro --models           the model, and the yardsticks of its targets
  *   micro --quick            nothing is timed: small sizes, and every block is
  *                            checked to be disjoint from all others; the host's
  *                            allocator is left out, which may fill what it serves
@@ -36,6 +37,7 @@ struct wish {
         uint64_t milliseconds;
         const char *only;
         bool is_quick;
+        bool is_models;
 };
 
 static double measured[SAMPLES];
@@ -149,6 +151,8 @@ static bool parse(int count, char **arguments, struct wish *wish)
         for (i = 1; i < count; i++) {
                 if (!strcmp(arguments[i], "--quick"))
                         wish->is_quick = true;
+                else if (!strcmp(arguments[i], "--models"))
+                        wish->is_models = true;
                 else if (i + 1 < count && !strcmp(arguments[i], "--milliseconds"))
                         wish->milliseconds = strtoull(arguments[++i], NULL, 10);
                 else if (i + 1 < count && !strcmp(arguments[i], "--only"))
@@ -166,13 +170,16 @@ int main(int count, char **arguments)
         size_t i, j;
 
         if (!parse(count, arguments, &wish)) {
-                fprintf(stderr, "usage: micro [--quick] [--milliseconds N] [--only TEXT]\n");
+                fprintf(stderr,
+                        "usage: micro [--quick] [--models] [--milliseconds N] [--only TEXT]\n");
                 return 2;
         }
         for (i = 0; i < workload_count; i++) {
                 if (wish.only && !strstr(workloads[i].name, wish.only))
                         continue;
                 for (j = 0; j < sizeof(peers) / sizeof(*peers); j++) {
+                        if (wish.is_models && !peers[j]->is_model && !peers[j]->is_yardstick)
+                                continue;
                         if (!wish.is_quick)
                                 is_well &= measure(&workloads[i], peers[j], &wish);
                         else if (!peers[j]->is_host)

@@ -61,7 +61,9 @@ struct peer {
 
 struct peer_ops {
         const char *name;
-        bool is_host; /* addresses are the C library's affair, sizes may be too */
+        bool is_host;      /* addresses are the C library's affair, sizes may be too */
+        bool is_model;     /* the pool under test */
+        bool is_yardstick; /* the model's targets are multiples of its time */
         struct peer *(*make)(const struct peer_options *options);
         void (*unmake)(struct peer *peer); /* live blocks and all */
 

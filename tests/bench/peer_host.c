@@ -74,6 +74,7 @@ const struct peer_ops peer_host = {
 const struct peer_ops peer_host_small = {
         .name = "glibc, bytes for KiB",
         .is_host = true,
+        .is_yardstick = true,
         .make = make_small,
         .unmake = unmake,
         .alloc = alloc_small,

@@ -216,6 +216,7 @@ static void order(struct peer *base, enum peer_order what, uint32_t a, uint32_t 
 
 const struct peer_ops peer_model_async = {
         .name = "streampool async",
+        .is_model = true,
         .make = make_async,
         .unmake = unmake,
         .alloc = alloc,
@@ -225,6 +226,7 @@ const struct peer_ops peer_model_async = {
 
 const struct peer_ops peer_model_sync = {
         .name = "streampool sync",
+        .is_model = true,
         .make = make_sync,
         .unmake = unmake,
         .alloc = alloc,
@@ -234,6 +236,7 @@ const struct peer_ops peer_model_sync = {
 
 const struct peer_ops peer_model = {
         .name = "streampool",
+        .is_model = true,
         .make = make,
         .unmake = unmake,
         .alloc = alloc,

@@ -162,6 +162,7 @@ static void release(struct peer *peer, uint64_t address, size_t size, uint32_t s
 
 const struct peer_ops peer_torch = {
         .name = "PyTorch-like",
+        .is_yardstick = true,
         .make = make,
         .unmake = unmake,
         .alloc = alloc,

@@ -3,6 +3,7 @@
  * Replay -- each trace on each allocator: how much memory, how fast
  *
  *   replay TRACE...            all of it; a line each, for scripts/bench
+ *   replay --models TRACE...   the model alone
  *   replay --quick TRACE...    nothing is timed; every block is checked to be
  *                              disjoint from all others, and a second run to
  *                              serve the same addresses; the host's allocator
@@ -103,31 +104,42 @@ static bool check(const struct trace *trace, const char *name, const struct cont
         return true;
 }
 
+static bool run(const struct trace *trace, const char *name, bool is_quick, bool is_models)
+{
+        bool is_well = true;
+        size_t i;
+
+        for (i = 0; i < sizeof(contenders) / sizeof(*contenders); i++) {
+                const struct peer_ops *ops = contenders[i].ops;
+
+                if ((is_models && !ops->is_model) || (is_quick && ops->is_host))
+                        continue;
+                if (is_quick)
+                        is_well &= check(trace, name, &contenders[i]);
+                else
+                        measure(trace, name, &contenders[i]);
+        }
+        return is_well;
+}
+
 int main(int count, char **arguments)
 {
         bool is_quick = count > 1 && !strcmp(arguments[1], "--quick");
+        bool is_models = count > 1 && !strcmp(arguments[1], "--models");
         bool is_well = true;
+        int first = 1 + (is_quick || is_models);
         int i;
 
-        if (count < 2 + is_quick) {
-                fprintf(stderr, "usage: replay [--quick] TRACE...\n");
+        if (count <= first) {
+                fprintf(stderr, "usage: replay [--quick | --models] TRACE...\n");
                 return 2;
         }
-        for (i = 1 + is_quick; i < count; i++) {
-                const char *name = base_name(arguments[i]);
+        for (i = first; i < count; i++) {
                 struct trace trace;
-                size_t j;
 
                 if (!trace_load(&trace, arguments[i]))
                         return 2;
-                for (j = 0; j < sizeof(contenders) / sizeof(*contenders); j++) {
-                        if (is_quick && contenders[j].ops->is_host)
-                                continue;
-                        if (is_quick)
-                                is_well &= check(&trace, name, &contenders[j]);
-                        else
-                                measure(&trace, name, &contenders[j]);
-                }
+                is_well &= run(&trace, base_name(arguments[i]), is_quick, is_models);
                 trace_fini(&trace);
         }
         return is_well ? 0 : 1;
