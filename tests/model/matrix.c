@@ -111,6 +111,9 @@ Test(matrix, reuse_is_what_was_measured_in_every_cell)
                                      policies, situations[i], same ? "the same" : "a new");
                         cr_expect_not(has_waited(), "%s, %s: %s", policies, situations[i],
                                       bench.log);
+                        if (policies[1] != 'O')
+                                cr_expect_null(strpbrk(bench.log, "Pp"), "%s, %s: %s asks",
+                                               policies, situations[i], bench.log);
                         cr_expect_eq(strchr(bench.log, 'G') == NULL, same, "%s, %s: %s", policies,
                                      situations[i], bench.log);
                 }
@@ -246,6 +249,7 @@ Test(matrix, a_recycled_stream_never_matches_old_blocks)
         struct spm_actions actions;
         spm_stream old;
         spm_stream heir;
+        spm_stream later;
         uint64_t freed;
         uint64_t bytes = 1;
 
@@ -268,6 +272,9 @@ Test(matrix, a_recycled_stream_never_matches_old_blocks)
                      SPM_E_UNKNOWN);
         bench.device_done = true;
         cr_expect(gets_it(heir, freed), "once it is complete, like anybody's");
+        /* Nothing is left of the old one now. */
+        spm_stream_add(bench.model, bench.context, SPM_STREAM_NON_BLOCKING, &later);
+        cr_expect(later != old && later != heir);
 }
 
 Test(matrix, an_order_outlives_the_stream_it_came_from)
