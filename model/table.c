@@ -32,11 +32,3 @@ void spm_table_remove(struct spm_model *model, struct spm_table *table, struct s
 {
         HASH_DELETE(hh, table->head, object);
 }
-
-struct spm_object *spm_table_find(const struct spm_table *table, uint32_t id)
-{
-        struct spm_object *object;
-
-        HASH_FIND(hh, table->head, &id, sizeof(id), object);
-        return object;
-}
