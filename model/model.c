@@ -115,17 +115,6 @@ static void forget_streams(struct spm_model *model, struct spm_context_state *co
         context->line = NULL;
 }
 
-static void forget_stamps(struct spm_model *model)
-{
-        while (model->stamps.head) {
-                struct spm_stamp_state *stamp = (struct spm_stamp_state *)model->stamps.head;
-
-                spm_clock_clear(model, &stamp->clock);
-                spm_table_remove(model, &model->stamps, &stamp->object);
-                spm_host_free(model, stamp);
-        }
-}
-
 void spm_model_free(struct spm_model *model)
 {
         struct spm_model last;
@@ -143,7 +132,9 @@ void spm_model_free(struct spm_model *model)
                 forget_streams(model, context);
                 spm_subject_remove_context(model, context);
         }
-        forget_stamps(model);
+        spm_stamp_forget(model);
+        spm_snapshot_forget(model);
+        spm_table_forget(model);
         spm_block_forget_spares(model);
         last.config = model->config;
         spm_host_free(&last, model);

@@ -67,32 +67,26 @@ enum spm_status spm_event_taint(struct spm_model *model, spm_event id, bool fore
 
 /* records */
 
-/* What the event will stand for. Return: false if there is no memory. */
-static bool snapshot(struct spm_model *model, struct spm_stream_state *stream,
-                     struct spm_context_state *context, struct spm_clock **result)
+/* What the event will stand for. Return: NULL if there is no memory. */
+static struct spm_snapshot *take(struct spm_model *model, struct spm_stream_state *stream,
+                                 struct spm_context_state *context)
 {
-        struct spm_clock *clock = spm_host_new(model, sizeof(*clock));
+        struct spm_snapshot *snapshot = spm_snapshot_new(model);
         bool ok;
 
-        if (!clock)
-                return false;
-        ok = stream ? spm_stream_snapshot(model, stream, clock)
-                    : spm_context_snapshot(model, context, clock);
-        if (!ok) {
-                spm_host_free(model, clock);
-                return false;
-        }
-        *result = clock;
-        return true;
+        if (!snapshot)
+                return NULL;
+        ok = stream ? spm_stream_snapshot(model, stream, &snapshot->clock)
+                    : spm_context_snapshot(model, context, &snapshot->clock);
+        if (ok)
+                return snapshot;
+        spm_snapshot_free(model, snapshot);
+        return NULL;
 }
 
-static void free_snapshot(struct spm_model *model, struct spm_ticket *ticket)
+static void give_back(struct spm_model *model, struct spm_ticket *ticket)
 {
-        struct spm_clock *clock = ticket->snapshot;
-
-        if (clock)
-                spm_clock_clear(model, clock);
-        spm_host_free(model, clock);
+        spm_snapshot_free(model, ticket->snapshot);
         ticket->snapshot = NULL;
 }
 
@@ -117,7 +111,7 @@ enum spm_status spm_record_begin(struct spm_model *model, spm_event id, struct s
         struct spm_event_state *event = spm_subject_event(model, id);
         struct spm_context_state *context;
         struct spm_stream_state *stream;
-        struct spm_clock *clock = NULL;
+        struct spm_snapshot *snapshot = NULL;
 
         actions->count = 0;
         if (!event || !find_scope(model, where, &stream, &context))
@@ -130,7 +124,8 @@ enum spm_status spm_record_begin(struct spm_model *model, spm_event id, struct s
                 stream->submitted++;
         /* What is recorded in a capture is no event (H18). */
         if (!stream || !stream->capturing) {
-                if (!snapshot(model, stream, context, &clock)) {
+                snapshot = take(model, stream, context);
+                if (!snapshot) {
                         make_unknown(event);
                         return spm_model_finish(model, SPM_E_HOST_MEMORY, actions);
                 }
@@ -138,33 +133,30 @@ enum spm_status spm_record_begin(struct spm_model *model, spm_event id, struct s
         event->status = SPM_EVENT_UNKNOWN;
         event->version++;
         event->muddled = event->recording++ != 0;
-        *ticket = (struct spm_ticket){.scope = where, .id = id, .snapshot = clock};
+        *ticket = (struct spm_ticket){.scope = where, .id = id, .snapshot = snapshot};
         return spm_model_finish(model, SPM_OK, actions);
 }
 
 void spm_record_end(struct spm_model *model, struct spm_ticket *ticket, bool ok)
 {
         struct spm_event_state *event = spm_subject_event(model, ticket->id);
-        struct spm_clock *clock = ticket->snapshot;
+        struct spm_snapshot *snapshot = ticket->snapshot;
         struct spm_stream_state *stream = NULL;
 
         if (ticket->scope.kind == SPM_SCOPE_STREAM)
                 stream = spm_subject_usable(model, ticket->scope.id);
         /* H6: a record on the legacy stream is an operation of it. */
-        if (ok && clock && stream && stream->kind == SPM_STREAM_LEGACY)
-                spm_stream_learn(model, stream, clock);
+        if (ok && snapshot && stream && stream->kind == SPM_STREAM_LEGACY)
+                spm_stream_learn(model, stream, &snapshot->clock);
         if (event) {
                 event->recording--;
                 event->version++;
-                if (ok && clock && !event->muddled && !event->tainted) {
-                        struct spm_clock old = event->clock;
-
-                        event->clock = *clock;
+                if (ok && snapshot && !event->muddled && !event->tainted) {
+                        spm_snapshot_move(model, snapshot, &event->clock);
                         event->status = SPM_EVENT_KNOWN;
-                        *clock = old;
                 }
         }
-        free_snapshot(model, ticket);
+        give_back(model, ticket);
         SPM_CHECK(model);
 }
 
@@ -211,8 +203,8 @@ void spm_wait_end(struct spm_model *model, struct spm_ticket *ticket, bool ok)
                 spm_stream_learn(model, stream, &event->clock);
                 for (lane = stream->lanes; lane; lane = lane->next)
                         spm_limbo_reopen(model, lane);
-        } else if (spm_clock_join(model, &context->base, &event->clock)) {
-                spm_clock_prune(model, &context->base);
+        } else {
+                spm_context_learn(model, context, &event->clock);
         }
         SPM_CHECK(model);
 }
@@ -233,13 +225,12 @@ enum spm_status spm_sync_begin(struct spm_model *model, struct spm_scope what,
         } else {
                 struct spm_context_state *context;
                 struct spm_stream_state *stream;
-                struct spm_clock *clock;
 
                 if (!find_scope(model, what, &stream, &context))
                         return SPM_E_UNKNOWN;
-                if (!snapshot(model, stream, context, &clock))
+                begun.snapshot = take(model, stream, context);
+                if (!begun.snapshot)
                         return SPM_E_HOST_MEMORY;
-                begun.snapshot = clock;
         }
         *ticket = begun;
         return SPM_OK;
@@ -248,7 +239,8 @@ enum spm_status spm_sync_begin(struct spm_model *model, struct spm_scope what,
 void spm_sync_end(struct spm_model *model, struct spm_ticket *ticket, enum spm_sync how, bool ok,
                   struct spm_actions *actions)
 {
-        const struct spm_clock *clock = ticket->snapshot;
+        const struct spm_snapshot *snapshot = ticket->snapshot;
+        const struct spm_clock *clock = snapshot ? &snapshot->clock : NULL;
         const struct spm_context_state *context = NULL;
 
         actions->count = 0;
@@ -258,6 +250,7 @@ void spm_sync_end(struct spm_model *model, struct spm_ticket *ticket, enum spm_s
 
                 clock = event ? &event->clock : NULL;
         }
+        model->proofs += ok && how == SPM_SYNC_WAIT;
         if (ok && clock)
                 spm_limbo_complete(model, clock, how == SPM_SYNC_WAIT);
         if (ok && how == SPM_SYNC_WAIT) {
@@ -265,7 +258,7 @@ void spm_sync_end(struct spm_model *model, struct spm_ticket *ticket, enum spm_s
                         context = spm_subject_context(model, ticket->scope.id);
                 spm_trim_synced(model, context, actions);
         }
-        free_snapshot(model, ticket);
+        give_back(model, ticket);
         spm_model_finish(model, SPM_OK, actions);
 }
 

@@ -3,7 +3,14 @@
  * Order -- what is known to happen before what
  *
  * Clocks are short sorted arrays: a program has few streams, and points that
- * are complete are pruned whenever a clock grows.
+ * are complete are pruned when the program has waited for something.
+ *
+ * To join two clocks costs a step for each of their points, and for each that
+ * is new another; a fork and join of n streams joins clocks of n points again
+ * and again, and finds no new stream. Host memory is asked for when a clock
+ * names more streams than it ever did, and for as many snapshots as there are
+ * calls at the same time: a record, a wait, a query and a synchronisation ask
+ * for none once they have been made before (tests/model/steady.c counts them).
  */
 
 #include "order.h"
@@ -13,8 +20,7 @@
 #include "host.h"
 #include "subject.h"
 
-/* The index of the first point whose stream is not below @stream. */
-static uint32_t index_of(const struct spm_clock *clock, spm_stream stream)
+uint32_t spm_clock_index(const struct spm_clock *clock, spm_stream stream)
 {
         uint32_t low = 0;
         uint32_t high = clock->count;
@@ -31,15 +37,6 @@ static uint32_t index_of(const struct spm_clock *clock, spm_stream stream)
                         high = middle;
         }
         return low;
-}
-
-uint64_t spm_clock_get(const struct spm_clock *clock, spm_stream stream)
-{
-        uint32_t at = index_of(clock, stream);
-
-        if (at < clock->count && clock->points[at].stream == stream)
-                return clock->points[at].position;
-        return 0;
 }
 
 static bool make_room(struct spm_model *model, struct spm_clock *clock, uint32_t count)
@@ -64,7 +61,7 @@ static bool make_room(struct spm_model *model, struct spm_clock *clock, uint32_t
 
 bool spm_clock_raise(struct spm_model *model, struct spm_clock *clock, struct spm_point point)
 {
-        uint32_t at = index_of(clock, point.stream);
+        uint32_t at = spm_clock_index(clock, point.stream);
 
         if (at < clock->count && clock->points[at].stream == point.stream) {
                 if (clock->points[at].position < point.position)
@@ -80,51 +77,73 @@ bool spm_clock_raise(struct spm_model *model, struct spm_clock *clock, struct sp
         return true;
 }
 
-/* How many streams the two clocks name together. */
-static uint32_t union_count(const struct spm_clock *a, const struct spm_clock *b)
+/* Raises the points of streams that both clocks name. Return: how many @clock does not name. */
+static uint32_t raise_common(struct spm_clock *clock, const struct spm_clock *other)
 {
-        uint32_t i = 0;
-        uint32_t j = 0;
-        uint32_t count = 0;
+        struct spm_point *mine = clock->points;
+        const struct spm_point *end = mine + clock->count;
+        const struct spm_point *theirs = other->points;
+        const struct spm_point *last = theirs + other->count;
+        uint32_t missing = 0;
 
-        while (i < a->count && j < b->count) {
-                spm_stream left = a->points[i].stream;
-                spm_stream right = b->points[j].stream;
-
-                i += left <= right;
-                j += right <= left;
-                count++;
+        while (mine < end && theirs < last) {
+                /* Mostly all the way. */
+                if (mine->stream == theirs->stream) {
+                        if (mine->position < theirs->position)
+                                mine->position = theirs->position;
+                        mine++;
+                        theirs++;
+                } else if (mine->stream < theirs->stream) {
+                        mine++;
+                } else {
+                        theirs++;
+                        missing++;
+                }
         }
-        return count + (a->count - i) + (b->count - j);
+        return missing + (uint32_t)(last - theirs);
+}
+
+/* Puts in the points of streams that only @other names, for which there is room. */
+static void merge(struct spm_clock *clock, const struct spm_clock *other, uint32_t missing)
+{
+        uint32_t i = clock->count;
+        uint32_t j = other->count;
+        uint32_t k = i + missing;
+
+        clock->count = k;
+        /* From the back, so that no point is overwritten before it has moved. */
+        while (k > i) {
+                const struct spm_point *theirs = &other->points[j - 1];
+
+                if (i && clock->points[i - 1].stream >= theirs->stream) {
+                        j -= clock->points[i - 1].stream == theirs->stream;
+                        clock->points[--k] = clock->points[--i];
+                } else {
+                        clock->points[--k] = *theirs;
+                        j--;
+                }
+        }
+}
+
+static void copy_points(struct spm_clock *clock, const struct spm_clock *other)
+{
+        if (other->count)
+                memcpy(clock->points, other->points, other->count * sizeof(*clock->points));
+        clock->count = other->count;
 }
 
 bool spm_clock_join(struct spm_model *model, struct spm_clock *clock, const struct spm_clock *other)
 {
-        uint32_t count = union_count(clock, other);
-        uint32_t i = clock->count;
-        uint32_t j = other->count;
-        uint32_t k = count;
+        uint32_t missing = clock->count ? raise_common(clock, other) : other->count;
 
-        if (!make_room(model, clock, count))
+        if (!missing)
+                return true;
+        if (!make_room(model, clock, clock->count + missing))
                 return false;
-
-        /* From the back, so that no point is overwritten before it has moved. */
-        while (j) {
-                struct spm_point theirs = other->points[j - 1];
-
-                if (i && clock->points[i - 1].stream > theirs.stream) {
-                        clock->points[--k] = clock->points[--i];
-                        continue;
-                }
-                if (i && clock->points[i - 1].stream == theirs.stream) {
-                        i--;
-                        if (theirs.position < clock->points[i].position)
-                                theirs.position = clock->points[i].position;
-                }
-                clock->points[--k] = theirs;
-                j--;
-        }
-        clock->count = count;
+        if (clock->count)
+                merge(clock, other, missing);
+        else
+                copy_points(clock, other);
         return true;
 }
 
@@ -137,6 +156,7 @@ void spm_clock_prune(const struct spm_model *model, struct spm_clock *clock)
                 if (!spm_point_is_done(model, clock->points[i], true))
                         clock->points[kept++] = clock->points[i];
         clock->count = kept;
+        clock->pruned = model->proofs;
 }
 
 void spm_clock_clear(struct spm_model *model, struct spm_clock *clock)
@@ -145,4 +165,51 @@ void spm_clock_clear(struct spm_model *model, struct spm_clock *clock)
         clock->points = NULL;
         clock->count = 0;
         clock->room = 0;
+}
+
+/* snapshots */
+
+struct spm_snapshot *spm_snapshot_new(struct spm_model *model)
+{
+        struct spm_snapshot *snapshot = model->snapshots;
+
+        if (!snapshot)
+                return spm_host_new(model, sizeof(*snapshot));
+        model->snapshots = snapshot->next;
+        return snapshot;
+}
+
+void spm_snapshot_free(struct spm_model *model, struct spm_snapshot *snapshot)
+{
+        if (!snapshot)
+                return;
+        snapshot->clock.count = 0;
+        snapshot->next = model->snapshots;
+        model->snapshots = snapshot;
+}
+
+/* The array that grew with the largest clocks stays behind, unless the host is out of memory. */
+void spm_snapshot_move(struct spm_model *model, struct spm_snapshot *snapshot,
+                       struct spm_clock *clock)
+{
+        struct spm_clock old = *clock;
+
+        clock->count = 0;
+        if (make_room(model, clock, snapshot->clock.count)) {
+                copy_points(clock, &snapshot->clock);
+                return;
+        }
+        *clock = snapshot->clock;
+        snapshot->clock = old;
+}
+
+void spm_snapshot_forget(struct spm_model *model)
+{
+        while (model->snapshots) {
+                struct spm_snapshot *snapshot = model->snapshots;
+
+                model->snapshots = snapshot->next;
+                spm_clock_clear(model, &snapshot->clock);
+                spm_host_free(model, snapshot);
+        }
 }

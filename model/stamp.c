@@ -4,6 +4,11 @@
  *
  * What a stamp stands for is fixed when it is asked for, although it is
  * recorded a little later: it may then cover more, which nobody relies on.
+ *
+ * Stamps of one scope lie in a list that is walked, at most STAMPS_MAX of them
+ * and mostly one or two: to thin it out, and to find the one that covers a
+ * point. What is over is dropped from the front. A record is used again with
+ * the room of its clock, so that a stamp costs no host memory.
  */
 
 #include "stamp.h"
@@ -17,6 +22,8 @@
 
 /* More stamps of one scope are thinned out: a later one implies the earlier ones (L9). */
 #define STAMPS_MAX 64
+
+/* lists */
 
 static struct spm_stamp_list *list_of(struct spm_stream_state *stream)
 {
@@ -67,12 +74,55 @@ static void discard(struct spm_model *model, struct spm_stamp_state *stamp)
                 queue_drop(model, stamp);
 }
 
+/* records */
+
+static struct spm_stamp_state *new_record(struct spm_model *model)
+{
+        struct spm_stamp_state *stamp = model->spare_stamps;
+        struct spm_clock clock;
+
+        if (!stamp)
+                return spm_host_new(model, sizeof(*stamp));
+        model->spare_stamps = stamp->next;
+        model->spare_stamp_count--;
+        clock = stamp->clock;
+        clock.count = 0;
+        *stamp = (struct spm_stamp_state){.clock = clock};
+        return stamp;
+}
+
+static void free_record(struct spm_model *model, struct spm_stamp_state *stamp)
+{
+        if (model->spare_stamp_count == STAMPS_MAX) {
+                spm_clock_clear(model, &stamp->clock);
+                spm_host_free(model, stamp);
+                return;
+        }
+        stamp->next = model->spare_stamps;
+        model->spare_stamps = stamp;
+        model->spare_stamp_count++;
+}
+
 static void forget(struct spm_model *model, struct spm_stamp_state *stamp)
 {
-        spm_clock_clear(model, &stamp->clock);
         spm_table_remove(model, &model->stamps, &stamp->object);
-        spm_host_free(model, stamp);
+        free_record(model, stamp);
 }
+
+void spm_stamp_forget(struct spm_model *model)
+{
+        while (model->stamps.head)
+                forget(model, (struct spm_stamp_state *)model->stamps.head);
+        while (model->spare_stamps) {
+                struct spm_stamp_state *stamp = model->spare_stamps;
+
+                model->spare_stamps = stamp->next;
+                spm_clock_clear(model, &stamp->clock);
+                spm_host_free(model, stamp);
+        }
+}
+
+/* asking */
 
 /*
  * The newest but one goes: the old ones are about to be done, and the newest covers most. One that
@@ -111,14 +161,16 @@ struct spm_stamp_state *spm_stamp_ask(struct spm_model *model, struct spm_stream
         if (!spm_stream_may_be_named(stream) || !spm_actions_room(actions) ||
             !thin_out(model, list_of(stream)))
                 return NULL;
-        stamp = spm_host_new(model, sizeof(*stamp));
+        stamp = new_record(model);
         if (!stamp)
                 return NULL;
         stream->submitted++;
         ok = whole ? spm_context_snapshot(model, context, &stamp->clock)
                    : spm_stream_snapshot(model, stream, &stamp->clock);
-        if (!ok || !spm_table_add(model, &model->stamps, &stamp->object))
-                goto undo;
+        if (!ok || !spm_table_add(model, &model->stamps, &stamp->object)) {
+                free_record(model, stamp);
+                return NULL;
+        }
 
         stamp->stream = stream;
         stamp->position = stream->submitted;
@@ -135,12 +187,9 @@ struct spm_stamp_state *spm_stamp_ask(struct spm_model *model, struct spm_stream
         action->stream = whole ? 0 : stream->object.id;
         action->stamp = stamp->object.id;
         return stamp;
-
-undo:
-        spm_clock_clear(model, &stamp->clock);
-        spm_host_free(model, stamp);
-        return NULL;
 }
+
+/* answers */
 
 static struct spm_stamp_state *find_stamp(const struct spm_model *model, spm_stamp id)
 {
@@ -188,9 +237,12 @@ enum spm_status spm_stamp_passed(struct spm_model *model, spm_stamp id)
         if (!stamp || stamp->status != SPM_STAMP_RECORDED || !stamp->list)
                 return SPM_E_UNKNOWN;
         /* The stamp's own point is among them, so this drops it, and the older ones. */
+        model->proofs += stamp->waited;
         spm_limbo_complete(model, &stamp->clock, stamp->waited);
         return SPM_OK;
 }
+
+/* finding and dropping */
 
 static struct spm_stamp_state *find_in(const struct spm_stamp_list *list, spm_stream stream,
                                        uint64_t position)

@@ -27,7 +27,7 @@ struct spm_stamp_state {
         struct spm_object object;
         struct spm_stamp_list *list; /* that it is in; NULL once nobody needs it */
         struct spm_stamp_state *previous;
-        struct spm_stamp_state *next;    /* also in the list of dropped ones */
+        struct spm_stamp_state *next;    /* also of dropped ones, and of unused records */
         struct spm_stream_state *stream; /* it is recorded on; the line, for a whole context */
         uint64_t position;               /* in that stream */
         struct spm_clock clock;
@@ -70,5 +70,8 @@ void spm_stamp_drop_all(struct spm_model *model, struct spm_stream_state *stream
 
 /** spm_stamp_flush() - DROP for as many dropped stamps as there is room for. */
 void spm_stamp_flush(struct spm_model *model, struct spm_actions *actions);
+
+/** spm_stamp_forget() - all of them, and what is kept for new ones: the model ends. */
+void spm_stamp_forget(struct spm_model *model);
 
 #endif

@@ -16,20 +16,31 @@
 #include "tree.h"
 
 struct spm_block;
+struct spm_snapshot;
 struct spm_stamp_state;
 
 struct spm_model {
         struct spm_config config;
 
+        /* table.c: of a table that became empty, for the next one */
+        void *spare_table;
+        void *spare_buckets;
+
         /* subject.c */
         struct spm_table contexts;
         struct spm_table streams;
         struct spm_table events;
+        uint64_t proofs; /* grows when more is known to be complete by the program (H_sync) */
+
+        /* order.c */
+        struct spm_snapshot *snapshots; /* unused ones, linked by next */
 
         /* stamp.c */
         struct spm_table stamps;
         struct spm_stamp_state *dropped; /* finished, not yet reported by SPM_ACT_DROP */
         struct spm_stamp_state **dropped_end;
+        struct spm_stamp_state *spare_stamps; /* unused records, linked by next */
+        unsigned int spare_stamp_count;
 
         /* pool.c */
         struct spm_table pools;

@@ -99,6 +99,8 @@ void spm_subject_remove_stream(struct spm_model *model, struct spm_stream_state 
                 context->last_stream = stream->previous;
         if (context->legacy_stream == stream)
                 context->legacy_stream = NULL;
+        /* Its points are complete now. */
+        model->proofs++;
         spm_clock_clear(model, &stream->clock);
         spm_table_remove(model, &model->streams, &stream->object);
         spm_host_free(model, stream);
@@ -126,11 +128,6 @@ struct spm_context_state *spm_subject_context(const struct spm_model *model, spm
         return (struct spm_context_state *)spm_table_find(&model->contexts, id);
 }
 
-struct spm_stream_state *spm_subject_stream(const struct spm_model *model, spm_stream id)
-{
-        return (struct spm_stream_state *)spm_table_find(&model->streams, id);
-}
-
 struct spm_stream_state *spm_subject_usable(const struct spm_model *model, spm_stream id)
 {
         struct spm_stream_state *stream = spm_subject_stream(model, id);
@@ -143,13 +140,6 @@ struct spm_stream_state *spm_subject_usable(const struct spm_model *model, spm_s
 struct spm_event_state *spm_subject_event(const struct spm_model *model, spm_event id)
 {
         return (struct spm_event_state *)spm_table_find(&model->events, id);
-}
-
-bool spm_point_is_done(const struct spm_model *model, struct spm_point point, bool sync)
-{
-        const struct spm_stream_state *stream = spm_subject_stream(model, point.stream);
-
-        return !stream || point.position <= (sync ? stream->done_sync : stream->done_poll);
 }
 
 uint64_t spm_stream_reaches(const struct spm_stream_state *stream, spm_stream other)
@@ -182,26 +172,33 @@ bool spm_stream_covers(const struct spm_stream_state *stream, struct spm_point p
         return spm_stream_reaches(stream, point.stream) >= point.position;
 }
 
+/* Points that are complete are carried along until the program has proved more than it had. */
+static void shorten(const struct spm_model *model, struct spm_clock *clock)
+{
+        if (clock->count > PRUNE_ABOVE && clock->pruned != model->proofs)
+                spm_clock_prune(model, clock);
+}
+
 /* Adds the stream's end and its own clock, but not the clocks of its context: those bind what is
  * submitted next, and it is unknown whether an event, or the host, waits for them on a stream where
  * nothing was submitted since (G4). */
-static bool add_stream(struct spm_model *model, const struct spm_stream_state *stream,
+static bool add_stream(struct spm_model *model, struct spm_stream_state *stream,
                        struct spm_clock *clock)
 {
         struct spm_point end = {.stream = stream->object.id, .position = stream->submitted};
 
-        /* What the program knows to be done adds nothing. */
-        if (end.position > stream->done_sync && !spm_clock_raise(model, clock, end))
+        shorten(model, &stream->clock);
+        if (!spm_clock_join(model, clock, &stream->clock))
                 return false;
-        return !stream->clock.count || spm_clock_join(model, clock, &stream->clock);
+        /* What the program knows to be done adds nothing. */
+        return end.position <= stream->done_sync || spm_clock_raise(model, clock, end);
 }
 
-bool spm_stream_snapshot(struct spm_model *model, const struct spm_stream_state *stream,
+bool spm_stream_snapshot(struct spm_model *model, struct spm_stream_state *stream,
                          struct spm_clock *clock)
 {
-        const struct spm_stream_state *other = NULL;
+        struct spm_stream_state *other = NULL;
 
-        *clock = (struct spm_clock){0};
         if (!add_stream(model, stream, clock))
                 goto undo;
         if (stream->kind == SPM_STREAM_LEGACY)
@@ -212,16 +209,15 @@ bool spm_stream_snapshot(struct spm_model *model, const struct spm_stream_state 
         return true;
 
 undo:
-        spm_clock_clear(model, clock);
+        clock->count = 0;
         return false;
 }
 
-bool spm_context_snapshot(struct spm_model *model, const struct spm_context_state *context,
+bool spm_context_snapshot(struct spm_model *model, struct spm_context_state *context,
                           struct spm_clock *clock)
 {
-        const struct spm_stream_state *stream;
+        struct spm_stream_state *stream;
 
-        *clock = (struct spm_clock){0};
         /* Streams are in ascending order, so that the ends are appended. */
         for (stream = context->streams; stream; stream = stream->next) {
                 struct spm_point end = {.stream = stream->object.id, .position = stream->submitted};
@@ -229,14 +225,29 @@ bool spm_context_snapshot(struct spm_model *model, const struct spm_context_stat
                 if (end.position > stream->done_sync && !spm_clock_raise(model, clock, end))
                         goto undo;
         }
-        for (stream = context->streams; stream; stream = stream->next)
+        for (stream = context->streams; stream; stream = stream->next) {
+                shorten(model, &stream->clock);
                 if (stream->clock.count && !spm_clock_join(model, clock, &stream->clock))
                         goto undo;
+        }
         return true;
 
 undo:
-        spm_clock_clear(model, clock);
+        clock->count = 0;
         return false;
+}
+
+/* Nothing is learnt without memory, or not all. */
+static void learn(struct spm_model *model, struct spm_clock *clock, const struct spm_clock *more)
+{
+        spm_clock_join(model, clock, more);
+        shorten(model, clock);
+}
+
+void spm_context_learn(struct spm_model *model, struct spm_context_state *context,
+                       const struct spm_clock *clock)
+{
+        learn(model, &context->base, clock);
 }
 
 void spm_stream_learn(struct spm_model *model, struct spm_stream_state *stream,
@@ -244,11 +255,7 @@ void spm_stream_learn(struct spm_model *model, struct spm_stream_state *stream,
 {
         if (stream->capturing)
                 return;
-        if (spm_clock_join(model, &stream->clock, clock) && stream->clock.count > PRUNE_ABOVE)
-                spm_clock_prune(model, &stream->clock);
-        if (stream->kind != SPM_STREAM_LEGACY)
-                return;
-        if (spm_clock_join(model, &stream->context->legacy, clock) &&
-            stream->context->legacy.count > PRUNE_ABOVE)
-                spm_clock_prune(model, &stream->context->legacy);
+        learn(model, &stream->clock, clock);
+        if (stream->kind == SPM_STREAM_LEGACY)
+                learn(model, &stream->context->legacy, clock);
 }

@@ -19,6 +19,7 @@
 #include <streampool/model.h>
 
 #include "order.h"
+#include "state.h"
 #include "table.h"
 
 /* Continues enum spm_stream_kind. */
@@ -106,7 +107,12 @@ void spm_subject_remove_event(struct spm_model *model, struct spm_event_state *e
 
 struct spm_context_state *spm_subject_context(const struct spm_model *model, spm_context id);
 /* Also retired streams and lines. */
-struct spm_stream_state *spm_subject_stream(const struct spm_model *model, spm_stream id);
+static inline struct spm_stream_state *spm_subject_stream(const struct spm_model *model,
+                                                          spm_stream id)
+{
+        return (struct spm_stream_state *)spm_table_find(&model->streams, id);
+}
+
 /* Only streams that the program can still use. */
 struct spm_stream_state *spm_subject_usable(const struct spm_model *model, spm_stream id);
 struct spm_event_state *spm_subject_event(const struct spm_model *model, spm_event id);
@@ -121,7 +127,13 @@ static inline bool spm_stream_waits_for_legacy(const struct spm_stream_state *st
 
 /** spm_point_is_done() - has the host seen it complete? A stream that is gone is complete.
  * @sync: count only what the program itself waited for */
-bool spm_point_is_done(const struct spm_model *model, struct spm_point point, bool sync);
+static inline bool spm_point_is_done(const struct spm_model *model, struct spm_point point,
+                                     bool sync)
+{
+        const struct spm_stream_state *stream = spm_subject_stream(model, point.stream);
+
+        return !stream || point.position <= (sync ? stream->done_sync : stream->done_poll);
+}
 
 /** spm_stream_covers() - does what is submitted next to @stream run after @point? */
 bool spm_stream_covers(const struct spm_stream_state *stream, struct spm_point point);
@@ -135,16 +147,21 @@ uint64_t spm_stream_reaches(const struct spm_stream_state *stream, spm_stream ot
 
 /**
  * spm_stream_snapshot() - all that an operation at the end of @stream stands for
- * @clock: receives the points; for a legacy stream also those of every blocking stream (H5, H6)
+ * @clock: is empty and receives the points; for a legacy stream also those of every blocking stream
+ *         (H5, H6)
  *
  * Return: false if there is no memory; @clock is then empty.
  */
-bool spm_stream_snapshot(struct spm_model *model, const struct spm_stream_state *stream,
+bool spm_stream_snapshot(struct spm_model *model, struct spm_stream_state *stream,
                          struct spm_clock *clock);
 
 /** spm_context_snapshot() - the same for all streams of a context, its line among them (H7, H8). */
-bool spm_context_snapshot(struct spm_model *model, const struct spm_context_state *context,
+bool spm_context_snapshot(struct spm_model *model, struct spm_context_state *context,
                           struct spm_clock *clock);
+
+/** spm_context_learn() - all streams of @context, later ones too, run after @clock (H9). */
+void spm_context_learn(struct spm_model *model, struct spm_context_state *context,
+                       const struct spm_clock *clock);
 
 /** spm_stream_learn() - @stream runs after @clock from now on; for a legacy stream so do the
  * blocking streams of its context (H6). Nothing is learnt without memory. */

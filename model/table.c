@@ -1,11 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Table -- handle to thing
+ *
+ * A table is freed with its last thing and made again with the next one. Some
+ * are empty most of the time, such as that of stamps, so what one table needs
+ * at first is kept in the model.
  */
 
 #include "table.h"
 
-#include "host.h"
+#include "state.h"
+
+/* Where memory of this size is kept, or NULL. */
+static void **kept(struct spm_model *model, size_t bytes)
+{
+        if (bytes == sizeof(UT_hash_table))
+                return &model->spare_table;
+        if (bytes == HASH_INITIAL_NUM_BUCKETS * sizeof(UT_hash_bucket))
+                return &model->spare_buckets;
+        return NULL;
+}
+
+/* Not zeroed: uthash does that. */
+static void *new_memory(struct spm_model *model, size_t bytes)
+{
+        void **spare = kept(model, bytes);
+        void *memory = spare ? *spare : NULL;
+
+        if (!memory)
+                return spm_host_new(model, bytes);
+        *spare = NULL;
+        return memory;
+}
+
+static void free_memory(struct spm_model *model, void *memory, size_t bytes)
+{
+        void **spare = kept(model, bytes);
+
+        if (spare && !*spare)
+                *spare = memory;
+        else
+                spm_host_free(model, memory);
+}
+
+void spm_table_forget(struct spm_model *model)
+{
+        spm_host_free(model, model->spare_table);
+        spm_host_free(model, model->spare_buckets);
+        model->spare_table = NULL;
+        model->spare_buckets = NULL;
+}
 
 bool spm_table_put(struct spm_model *model, struct spm_table *table, struct spm_object *object)
 {

@@ -32,9 +32,9 @@ static inline uint32_t spm_table_hash(uint32_t id)
 #define HASH_FUNCTION(key, length, hash) ((hash) = spm_table_hash(*(const uint32_t *)(key)))
 #define HASH_KEYCMP(a, b, length)        0
 #define HASH_NONFATAL_OOM                1
-/* These expand inside functions that have a variable "model" in scope. */
-#define uthash_malloc(bytes)       spm_host_new(model, bytes)
-#define uthash_free(memory, bytes) spm_host_free(model, memory)
+/* These expand in table.c, inside functions that have a variable "model" in scope. */
+#define uthash_malloc(bytes)       new_memory(model, bytes)
+#define uthash_free(memory, bytes) free_memory(model, memory, bytes)
 #include <uthash.h>
 
 struct spm_object {
@@ -64,6 +64,9 @@ static inline struct spm_object *spm_table_find(const struct spm_table *table, u
         HASH_FIND(hh, table->head, &id, sizeof(id), object);
         return object;
 }
+
+/** spm_table_forget() - the memory that is kept for the next table. */
+void spm_table_forget(struct spm_model *model);
 
 static inline struct spm_object *spm_object_next(const struct spm_object *object)
 {

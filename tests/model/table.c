@@ -79,3 +79,55 @@ Test(table, survives_a_lack_of_memory)
         cr_expect_eq(object.id, 1);
         spm_table_remove(&model, &table, &object);
 }
+
+/* How many things are looked at to find each of 256 whose handles are @stride apart, on average. */
+static double mean_steps(uint32_t stride)
+{
+        struct spm_table table = {0};
+        struct spm_object objects[256] = {0};
+        unsigned int steps = 0;
+        int i;
+
+        for (i = 0; i < 256; i++) {
+                objects[i].id = 1 + (uint32_t)i * stride;
+                cr_assert(spm_table_put(&model, &table, &objects[i]));
+        }
+        for (i = 0; i < 256; i++) {
+                const UT_hash_table *hash = objects[i].hh.tbl;
+                const UT_hash_handle *at =
+                        hash->buckets[objects[i].hh.hashv & (hash->num_buckets - 1)].hh_head;
+
+                cr_assert_eq(spm_table_find(&table, objects[i].id), &objects[i]);
+                for (steps++; at != &objects[i].hh; at = at->hh_next)
+                        steps++;
+        }
+        for (i = 0; i < 256; i++)
+                spm_table_remove(&model, &table, &objects[i]);
+        spm_table_forget(&model);
+        return steps / 256.0;
+}
+
+Test(table, regular_handles_are_found_as_fast_as_others)
+{
+        static const uint32_t strides[] = {1, 2, 3, 7, 16, 64, 100, 256, 1000, 4096, 65536};
+        size_t i;
+
+        for (i = 0; i < sizeof(strides) / sizeof(*strides); i++)
+                cr_expect_lt(mean_steps(strides[i]), 5.0, "every %u", strides[i]);
+}
+
+Test(table, becomes_empty_and_full_without_the_host)
+{
+        struct spm_table table = {0};
+        struct spm_object object = {0};
+
+        cr_assert(spm_table_add(&model, &table, &object));
+        spm_table_remove(&model, &table, &object);
+        model.config.alloc = alloc;
+        model.config.free = release;
+        exhausted = true;
+        cr_expect(spm_table_add(&model, &table, &object));
+        spm_table_remove(&model, &table, &object);
+        spm_table_forget(&model);
+        cr_expect_not(spm_table_add(&model, &table, &object));
+}
