@@ -5,6 +5,11 @@
 
 #include "bench.h"
 
+#include <string.h>
+
+#include "state.h"
+#include "subject.h"
+
 TestSuite(observe, .init = bench_set_up, .fini = bench_tear_down);
 
 static struct spm_scope on(spm_stream stream)
@@ -211,6 +216,71 @@ Test(observe, a_stream_created_after_a_wait_of_its_context_follows_it)
         spm_stream_add(bench.model, bench.context, SPM_STREAM_NON_BLOCKING, &late);
         cr_expect_eq(bench_alloc(bench.async, late, 32 * MIB), a, "H9");
         cr_expect_str_eq(bench.log, "W");
+}
+
+/* A stream that s waits for. */
+static spm_stream new_donor(void)
+{
+        spm_stream stream;
+
+        cr_assert_eq(spm_stream_add(bench.model, bench.context, SPM_STREAM_NON_BLOCKING, &stream),
+                     SPM_OK);
+        bench_wait(bench.s, bench_record(stream));
+        return stream;
+}
+
+static uint32_t known_to_s(void)
+{
+        return spm_subject_stream(bench.model, bench.s)->clock.count;
+}
+
+Test(observe, what_the_program_has_waited_for_is_not_carried_along)
+{
+        int i;
+
+        for (i = 0; i < 20; i++)
+                new_donor();
+        cr_expect_eq(known_to_s(), 20);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        new_donor();
+        cr_expect_eq(known_to_s(), 1);
+}
+
+Test(observe, what_the_program_has_waited_for_is_not_recorded)
+{
+        const struct spm_event_state *event;
+        int i;
+
+        for (i = 0; i < 20; i++)
+                new_donor();
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        event = spm_subject_event(bench.model, bench_record(bench.s));
+        cr_expect_eq(event->clock.count, 1);
+}
+
+Test(observe, streams_that_are_gone_are_not_carried_along)
+{
+        struct spm_actions actions;
+        int i;
+
+        for (i = 0; i < 100; i++) {
+                spm_stream donor = new_donor();
+
+                bench_sync(SPM_SCOPE_STREAM, donor, SPM_SYNC_POLL);
+                spm_stream_retire(bench.model, donor, &actions);
+                cr_assert_lt(known_to_s(), 12u);
+        }
+}
+
+Test(observe, a_stamp_that_was_waited_for_is_a_proof)
+{
+        uint64_t proofs = bench.model->proofs;
+
+        bench_free(bench_alloc(bench.sync, 0, 32 * MIB), 0);
+        bench.no_memory = true;
+        bench_alloc(bench.sync, 0, 32 * MIB);
+        cr_expect_not_null(strchr(bench.log, 'H'), "%s", bench.log);
+        cr_expect_gt(bench.model->proofs, proofs);
 }
 
 Test(observe, handles_that_nobody_gave_are_unknown)
