@@ -120,6 +120,18 @@ static void check_mapped(const struct sim_operation *operation)
         }
 }
 
+void sim_engine_unmap(uint64_t address, size_t bytes)
+{
+        const struct sim_range gone = {.address = address, .bytes = bytes};
+
+        for (const struct sim_operation *at = engine.running; at; at = at->next)
+                for (unsigned int i = 0; i < at->work.ranges; i++)
+                        if (sim_range_overlap(&at->work.range[i], &gone))
+                                sim_abort("%#llx + %zu is unmapped while operation %llu (%s) runs",
+                                          (unsigned long long)address, bytes,
+                                          (unsigned long long)at->number, at->work.name);
+}
+
 static void take_effect(struct sim_operation *operation)
 {
         if (!operation->work.effect || operation->work.kind == SIM_WORK_HOST)

@@ -29,6 +29,12 @@ struct sim_range {
         unsigned int access; /* of enum sim_access */
 };
 
+static inline bool sim_range_overlap(const struct sim_range *one, const struct sim_range *other)
+{
+        return one->address < other->address + other->bytes &&
+               other->address < one->address + one->bytes;
+}
+
 enum sim_work_kind {
         SIM_WORK_PLAIN,  /* runs for its duration */
         SIM_WORK_HOST,   /* a host function, on its own thread; as long as that takes */

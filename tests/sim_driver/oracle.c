@@ -248,12 +248,6 @@ void sim_oracle_claim(struct sim_operation *operation)
         }
 }
 
-static bool overlap(const struct sim_range *one, const struct sim_range *other)
-{
-        return one->address < other->address + other->bytes &&
-               other->address < one->address + one->bytes;
-}
-
 static void judge(const struct sim_claim *claim)
 {
         struct owner *old = levels[claim->owner->level].gone;
@@ -264,7 +258,7 @@ static void judge(const struct sim_claim *claim)
 
                 if (old->born >= claim->owner->born)
                         continue;
-                while (other && !overlap(&claim->range, &other->range))
+                while (other && !sim_range_overlap(&claim->range, &other->range))
                         other = other->next_of_owner;
                 if (!other || other->operation == claim->operation)
                         continue;

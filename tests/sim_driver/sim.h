@@ -301,6 +301,8 @@ struct sim_allocation *sim_memory_find(CUdeviceptr address);
 CUresult sim_memory_check(CUdeviceptr address, size_t bytes);
 /* Still mapped, though perhaps freed: may an operation dereference it? */
 bool sim_memory_is_mapped(CUdeviceptr address, size_t bytes);
+/* The bytes are about to be unmapped: aborts if an operation runs in them (engine.c). */
+void sim_engine_unmap(uint64_t address, size_t bytes);
 
 /* Memory of graphs: taken when an allocation node is made, given back with the graph. 2 if full. */
 CUresult sim_graph_memory_take(struct sim_device *device, size_t bytes, CUdeviceptr *address);

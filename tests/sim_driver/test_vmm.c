@@ -161,6 +161,7 @@ Test(sim, one_unmap_and_one_access_cover_adjoining_mappings)
         expect(1, allow(va, 8 * MIB, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
         ok(allow(va, 6 * MIB, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
         ok(cuMemsetD8(va + MIB, 1, 4 * MIB));
+        ok(cuCtxSynchronize());
         ok(cuMemUnmap(va, 6 * MIB));
 }
 
@@ -179,6 +180,7 @@ Test(sim, memory_lives_while_it_is_held_or_mapped)
         expect(1, cuMemRelease(piece.handle));
         cr_expect_eq(before - free_bytes(), 4 * MIB);
         ok(cuMemsetD8(piece.va, 1, 4 * MIB));
+        ok(cuCtxSynchronize());
         ok(cuMemRetainAllocationHandle(&again, (void *)(piece.va + 100)));
         cr_expect_eq(again, piece.handle);
         ok(cuMemUnmap(piece.va, 4 * MIB));
@@ -282,6 +284,7 @@ Test(sim, mappings_outlive_contexts)
         ok(cuDevicePrimaryCtxReset(world.device));
         ok(cuDevicePrimaryCtxRetain(&world.context, world.device));
         ok(cuMemsetD8(piece.va, 1, 16));
+        ok(cuCtxSynchronize());
         ok(cuMemUnmap(piece.va, 2 * MIB));
 }
 

@@ -340,6 +340,7 @@ CUresult CUDAAPI cuMemUnmap(CUdeviceptr base, size_t bytes)
 
                 if (at < base || at - base >= bytes)
                         continue;
+                sim_engine_unmap(at, block->allocation.bytes);
                 sim_space_unmap(at, block->allocation.bytes);
                 mapping->physical->mapped--;
                 put_if_unused(mapping->physical);
