@@ -51,6 +51,11 @@ void spm_table_forget(struct spm_model *model)
         model->spare_buckets = NULL;
 }
 
+static struct spm_object **direct(struct spm_table *table, const struct spm_object *object)
+{
+        return &table->direct[object->id % SPM_TABLE_DIRECT];
+}
+
 bool spm_table_put(struct spm_model *model, struct spm_table *table, struct spm_object *object)
 {
         struct spm_object *head = table->head;
@@ -58,7 +63,11 @@ bool spm_table_put(struct spm_model *model, struct spm_table *table, struct spm_
         HASH_ADD(hh, head, id, sizeof(object->id), object);
         table->head = head;
         /* A failed addition was rolled back and has left no table behind. */
-        return object->hh.tbl != NULL;
+        if (!object->hh.tbl)
+                return false;
+        if (!*direct(table, object))
+                *direct(table, object) = object;
+        return true;
 }
 
 bool spm_table_add(struct spm_model *model, struct spm_table *table, struct spm_object *object)
@@ -75,4 +84,6 @@ bool spm_table_add(struct spm_model *model, struct spm_table *table, struct spm_
 void spm_table_remove(struct spm_model *model, struct spm_table *table, struct spm_object *object)
 {
         HASH_DELETE(hh, table->head, object);
+        if (*direct(table, object) == object)
+                *direct(table, object) = NULL;
 }

@@ -42,9 +42,13 @@ struct spm_object {
         UT_hash_handle hh;
 };
 
+#define SPM_TABLE_DIRECT 64
+
 struct spm_table {
         struct spm_object *head;
         uint32_t last_id;
+        /* By the low bits of the id: the first of its kind, so long as it is there, or NULL. */
+        struct spm_object *direct[SPM_TABLE_DIRECT];
 };
 
 /** spm_table_add() - gives the object a handle that was never given before.
@@ -56,11 +60,14 @@ bool spm_table_put(struct spm_model *model, struct spm_table *table, struct spm_
 
 void spm_table_remove(struct spm_model *model, struct spm_table *table, struct spm_object *object);
 
-/** spm_table_find() - NULL if there is none; mostly about twenty instructions, and no call. */
+/** spm_table_find() - NULL if there is none; about eight instructions for one of the few things
+ * that most programs have, about thirty otherwise. Changes nothing. */
 static inline struct spm_object *spm_table_find(const struct spm_table *table, uint32_t id)
 {
-        struct spm_object *object;
+        struct spm_object *object = table->direct[id % SPM_TABLE_DIRECT];
 
+        if (object && object->id == id)
+                return object;
         HASH_FIND(hh, table->head, &id, sizeof(id), object);
         return object;
 }

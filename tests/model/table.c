@@ -47,6 +47,30 @@ Test(table, zero_is_no_handle)
         cr_expect_null(spm_table_find(&table, 0));
 }
 
+Test(table, handles_with_equal_low_bits_do_not_hide_each_other)
+{
+        struct spm_table table = {0};
+        struct spm_object objects[4] = {0};
+        int i;
+
+        for (i = 0; i < 3; i++) {
+                objects[i].id = 1 + (uint32_t)i * SPM_TABLE_DIRECT;
+                cr_assert(spm_table_put(&model, &table, &objects[i]));
+        }
+        for (i = 0; i < 3; i++)
+                cr_expect_eq(spm_table_find(&table, objects[i].id), &objects[i]);
+        spm_table_remove(&model, &table, &objects[0]);
+        objects[3].id = 1 + 3 * SPM_TABLE_DIRECT;
+        cr_assert(spm_table_put(&model, &table, &objects[3]));
+        cr_expect_null(spm_table_find(&table, objects[0].id));
+        spm_table_remove(&model, &table, &objects[2]);
+        cr_expect_null(spm_table_find(&table, objects[2].id));
+        for (i = 1; i < 4; i += 2) {
+                cr_expect_eq(spm_table_find(&table, objects[i].id), &objects[i]);
+                spm_table_remove(&model, &table, &objects[i]);
+        }
+}
+
 Test(table, is_walked_in_the_order_of_insertion)
 {
         struct spm_table table = {0};
