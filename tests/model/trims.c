@@ -246,3 +246,27 @@ Test(trims, trimming_keeps_what_it_is_told_and_what_is_not_complete)
                 cr_expect_eq(strspn(bench.log, "X"), strlen(bench.log), "row %u: %s", i, bench.log);
         }
 }
+
+/* Nobody is served exported memory, so that giving it back is all there is to do with it. */
+Test(trims, exported_memory_of_any_size_is_given_back)
+{
+        static const size_t sizes[] = {4 * KIB, 32 * MIB, 64 * MIB, 1024 * MIB};
+        unsigned int i;
+
+        for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+                struct spm_actions actions;
+                size_t released = 0;
+                uint64_t a;
+
+                start_over();
+                a = bench_alloc(bench.async, bench.s, sizes[i]);
+                cr_assert_eq(spm_export(bench.model, a), SPM_OK);
+                bench_free(a, bench.s);
+                bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_QUERY);
+                cr_expect_eq(bench_stats(bench.async).sealed_bytes, sizes[i]);
+                cr_expect_eq(spm_trim(bench.model, bench.async, 0, &released, &actions), SPM_OK,
+                             "%zu bytes", sizes[i]);
+                cr_expect_geq(released, sizes[i], "%zu bytes", sizes[i]);
+                cr_expect_eq(reserved(), 0, "%zu bytes", sizes[i]);
+        }
+}
