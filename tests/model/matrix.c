@@ -52,8 +52,6 @@ static const struct {
         {"FOI", {NEW, SAME, SAME, SAME, SAME}}, /* likewise; the driver's default */
 };
 
-#define ROWS (sizeof(measured) / sizeof(measured[0]))
-
 static void set_policies(const char *policies)
 {
         static const enum spm_pool_attribute attribute[] = {
@@ -69,16 +67,36 @@ static void set_policies(const char *policies)
                              SPM_OK);
 }
 
-/* Frees a block on s, and brings about @situation. Return: the block's address. */
+/* Pools of which the table has to hold. */
+static const struct {
+        char name[16];
+        struct spm_pool_config config;
+} pools[] = {
+        {"caller's", {.kind = SPM_POOL_ASYNC}},
+        {"made up", {.kind = SPM_POOL_ASYNC, .provider = SPM_PROVIDER_MODEL}},
+};
+
+/* A cell of the table, in one of the pools. */
+struct spot {
+        const char *pool;
+        const char *policies;
+        enum situation situation;
+        bool same;     /* the address is the same, while memory is left */
+        bool followed; /* likewise, or I is allowed */
+        uint64_t freed;
+};
+
+#define SPOT       "%s, %s, %s"
+#define NAME(spot) (spot)->pool, (spot)->policies, situations[(spot)->situation]
+
+/* Frees a block on s, and brings about the situation. Return: the block's address. */
 static uint64_t arrange(const char *policies, enum situation situation)
 {
         uint64_t freed;
 
-        bench_tear_down();
-        bench_set_up();
         set_policies(policies);
         /* Else the synchronisation would give the memory back. */
-        spm_pool_set_attribute(bench.model, bench.async, SPM_ATTR_RELEASE_THRESHOLD, UINT64_MAX);
+        spm_pool_set_attribute(bench.model, bench.async, SPM_ATTR_RELEASE_THRESHOLD, SIZE);
         freed = bench_alloc(bench.async, bench.s, SIZE);
         bench_free(freed, bench.s);
         bench.device_done = situation != PENDING && situation != EDGE;
@@ -91,88 +109,97 @@ static uint64_t arrange(const char *policies, enum situation situation)
         return freed;
 }
 
+static void look_at(unsigned int pool, unsigned int row, enum situation situation, size_t cap,
+                    void (*look)(const struct spot *spot))
+{
+        struct spm_pool_config config = pools[pool].config;
+        struct spot spot = {
+                .pool = pools[pool].name,
+                .policies = measured[row].policies,
+                .situation = situation,
+                .same = measured[row].cell[situation] == SAME,
+        };
+
+        bench_tear_down();
+        bench_set_up();
+        config.max_size = cap;
+        bench.async = bench_pool(config);
+        spot.followed = spot.same || spot.policies[2] == 'I';
+        spot.freed = arrange(spot.policies, situation);
+        look(&spot);
+}
+
+/* Every cell in every pool; @cap is the most a pool may reserve, 0 for no limit. */
+static void look_everywhere(size_t cap, void (*look)(const struct spot *spot))
+{
+        unsigned int pool;
+        unsigned int row;
+        int i;
+
+        for (pool = 0; pool < sizeof(pools) / sizeof(pools[0]); pool++)
+                for (row = 0; row < sizeof(measured) / sizeof(measured[0]); row++)
+                        for (i = 0; i < SITUATIONS; i++)
+                                look_at(pool, row, (enum situation)i, cap, look);
+}
+
 static bool has_waited(void)
 {
         return strpbrk(bench.log, "HhS") != NULL;
 }
 
+static void expect_measured(const struct spot *spot)
+{
+        uint64_t grows = bench_stats(bench.async).grows;
+        bool same = bench_alloc(bench.async, bench.t, SIZE) == spot->freed;
+
+        cr_expect_eq(same, spot->same, SPOT ": %s address", NAME(spot),
+                     same ? "the same" : "a new");
+        cr_expect_eq(bench_stats(bench.async).grows == grows, same, SPOT, NAME(spot));
+        cr_expect_not(has_waited(), SPOT ": %s", NAME(spot), bench.log);
+        if (spot->policies[1] != 'O')
+                cr_expect_null(strpbrk(bench.log, "Pp"), SPOT ": %s asks", NAME(spot), bench.log);
+}
+
 Test(matrix, reuse_is_what_was_measured_in_every_cell)
 {
-        unsigned int row;
-        int i;
+        look_everywhere(0, expect_measured);
+}
 
-        for (row = 0; row < ROWS; row++)
-                for (i = 0; i < SITUATIONS; i++) {
-                        const char *policies = measured[row].policies;
-                        uint64_t freed = arrange(policies, (enum situation)i);
-                        bool same = bench_alloc(bench.async, bench.t, SIZE) == freed;
+static void expect_dependency(const struct spot *spot)
+{
+        struct spm_allocation got = {0};
+        enum spm_status status = bench_try(bench.async, bench.t, SIZE, false, &got);
+        bool running = spot->situation == PENDING || spot->situation == EDGE;
 
-                        cr_expect_eq(same, measured[row].cell[i] == SAME, "%s, %s: %s address",
-                                     policies, situations[i], same ? "the same" : "a new");
-                        cr_expect_not(has_waited(), "%s, %s: %s", policies, situations[i],
-                                      bench.log);
-                        if (policies[1] != 'O')
-                                cr_expect_null(strpbrk(bench.log, "Pp"), "%s, %s: %s asks",
-                                               policies, situations[i], bench.log);
-                        cr_expect_eq(strchr(bench.log, 'G') == NULL, same, "%s, %s: %s", policies,
-                                     situations[i], bench.log);
-                }
+        cr_expect_eq(status, spot->followed ? SPM_OK : SPM_E_OUT_OF_MEMORY, SPOT ": %s", NAME(spot),
+                     spm_status_name(status));
+        cr_expect_eq(got.address, spot->followed ? spot->freed : 0, SPOT, NAME(spot));
+        cr_expect_not(has_waited(), SPOT ": %s", NAME(spot), bench.log);
+        /* What is served while work is running is served behind a wait, whoever asked for it. */
+        if (spot->followed && running)
+                cr_expect_not_null(strchr(bench.log, 'W'), SPOT ": %s", NAME(spot), bench.log);
 }
 
 /*
  * cuda.h: with I, memory of another stream may be had by a dependency that the allocator inserts,
- * when no new memory is to be had. Not measured: the same table, with growth refused.
+ * when no new memory is to be had. Not measured: the same table, with no room to grow.
  */
 Test(matrix, an_internal_dependency_serves_every_cell_once_growth_has_failed)
 {
-        unsigned int row;
-        int i;
+        look_everywhere(SIZE, expect_dependency);
+}
 
-        for (row = 0; row < ROWS; row++)
-                for (i = 0; i < SITUATIONS; i++) {
-                        const char *policies = measured[row].policies;
-                        bool internal = policies[2] == 'I';
-                        bool served = internal || measured[row].cell[i] == SAME;
-                        uint64_t freed = arrange(policies, (enum situation)i);
-                        struct spm_allocation got = {0};
-                        enum spm_status status;
-
-                        bench.no_memory = true;
-                        status = bench_try(bench.async, bench.t, SIZE, false, &got);
-                        cr_expect_eq(status, served ? SPM_OK : SPM_E_OUT_OF_MEMORY, "%s, %s: %s",
-                                     policies, situations[i], spm_status_name(status));
-                        cr_expect_eq(got.address, served ? freed : 0, "%s, %s", policies,
-                                     situations[i]);
-                        cr_expect_not(has_waited(), "%s, %s: %s", policies, situations[i],
-                                      bench.log);
-                        /* What is served while work is running is served behind a wait of the
-                         * stream, whoever asked for it. */
-                        if (served && (i == PENDING || i == EDGE))
-                                cr_expect_not_null(strchr(bench.log, 'W'), "%s, %s: %s", policies,
-                                                   situations[i], bench.log);
-                }
+static void expect_wait(const struct spot *spot)
+{
+        cr_expect_eq(bench_alloc(bench.async, bench.t, SIZE), spot->freed, SPOT, NAME(spot));
+        cr_expect_eq(has_waited(), !spot->followed, SPOT ": %s", NAME(spot), bench.log);
 }
 
 /* The driver says out of memory where no policy helps. The program would have to wait then, and a
  * program that was not written for that ends; so the model waits if the request says it may. */
 Test(matrix, the_host_waits_rather_than_fail)
 {
-        unsigned int row;
-        int i;
-
-        for (row = 0; row < ROWS; row++)
-                for (i = 0; i < SITUATIONS; i++) {
-                        const char *policies = measured[row].policies;
-                        bool internal = policies[2] == 'I';
-                        bool served = internal || measured[row].cell[i] == SAME;
-                        uint64_t freed = arrange(policies, (enum situation)i);
-
-                        bench.no_memory = true;
-                        cr_expect_eq(bench_alloc(bench.async, bench.t, SIZE), freed, "%s, %s",
-                                     policies, situations[i]);
-                        cr_expect_eq(has_waited(), !served, "%s, %s: %s", policies, situations[i],
-                                     bench.log);
-                }
+        look_everywhere(SIZE, expect_wait);
 }
 
 /* what an edge is, and what it is not */
