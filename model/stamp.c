@@ -7,8 +7,9 @@
  *
  * Stamps of one scope lie in a list that is walked, at most STAMPS_MAX of them
  * and mostly one or two: to thin it out, and to find the one that covers a
- * point. What is over is dropped from the front. A record is used again with
- * the room of its clock, so that a stamp costs no host memory.
+ * point if the newest does. What is over is dropped from the front. A record
+ * is used again with the room of its clock, so that a stamp costs no host
+ * memory.
  */
 
 #include "stamp.h"
@@ -244,28 +245,36 @@ enum spm_status spm_stamp_passed(struct spm_model *model, spm_stamp id)
 
 /* finding and dropping */
 
-static struct spm_stamp_state *find_in(const struct spm_stamp_list *list, spm_stream stream,
-                                       uint64_t position)
+struct spm_stamp_state *spm_stamp_find(const struct spm_stream_state *stream, uint64_t position)
 {
         struct spm_stamp_state *stamp;
 
-        for (stamp = list->first; stamp; stamp = stamp->next)
-                if (stamp->status == SPM_STAMP_RECORDED &&
-                    spm_clock_get(&stamp->clock, stream) >= position)
+        if (position > stream->stamped)
+                return NULL;
+        for (stamp = stream->stamps.first; stamp; stamp = stamp->next)
+                if (stamp->status == SPM_STAMP_RECORDED && stamp->position >= position)
                         return stamp;
         return NULL;
 }
 
-struct spm_stamp_state *spm_stamp_find(const struct spm_stream_state *stream, uint64_t position)
+static bool covers(const struct spm_stamp_state *stamp, const struct spm_stream_state *stream,
+                   uint64_t position)
 {
-        return find_in(&stream->stamps, stream->object.id, position);
+        return spm_clock_get(&stamp->clock, stream->object.id) >= position;
 }
 
 struct spm_stamp_state *spm_stamp_find_any(const struct spm_stream_state *stream, uint64_t position)
 {
+        const struct spm_stamp_list *list = &stream->context->stamps;
         struct spm_stamp_state *stamp = spm_stamp_find(stream, position);
 
-        return stamp ? stamp : find_in(&stream->context->stamps, stream->object.id, position);
+        /* A later stamp of the context covers what an earlier one does. */
+        if (stamp || !list->last || !covers(list->last, stream, position))
+                return stamp;
+        for (stamp = list->first; stamp; stamp = stamp->next)
+                if (stamp->status == SPM_STAMP_RECORDED && covers(stamp, stream, position))
+                        return stamp;
+        return NULL;
 }
 
 bool spm_stamp_is_due(const struct spm_stream_state *stream)
@@ -289,7 +298,7 @@ void spm_stamp_drop_all(struct spm_model *model, struct spm_stream_state *stream
                 discard(model, list->first);
 }
 
-void spm_stamp_flush(struct spm_model *model, struct spm_actions *actions)
+void spm_stamp_report_dropped(struct spm_model *model, struct spm_actions *actions)
 {
         while (model->dropped && spm_actions_room(actions)) {
                 struct spm_stamp_state *stamp = model->dropped;

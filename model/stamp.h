@@ -69,7 +69,12 @@ void spm_stamp_settle(struct spm_model *model, struct spm_stream_state *stream);
 void spm_stamp_drop_all(struct spm_model *model, struct spm_stream_state *stream);
 
 /** spm_stamp_flush() - DROP for as many dropped stamps as there is room for. */
-void spm_stamp_flush(struct spm_model *model, struct spm_actions *actions);
+void spm_stamp_report_dropped(struct spm_model *model, struct spm_actions *actions);
+static inline void spm_stamp_flush(struct spm_model *model, struct spm_actions *actions)
+{
+        if (model->dropped)
+                spm_stamp_report_dropped(model, actions);
+}
 
 /** spm_stamp_forget() - all of them, and what is kept for new ones: the model ends. */
 void spm_stamp_forget(struct spm_model *model);

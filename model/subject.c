@@ -123,25 +123,6 @@ void spm_subject_remove_event(struct spm_model *model, struct spm_event_state *e
         spm_host_free(model, event);
 }
 
-struct spm_context_state *spm_subject_context(const struct spm_model *model, spm_context id)
-{
-        return (struct spm_context_state *)spm_table_find(&model->contexts, id);
-}
-
-struct spm_stream_state *spm_subject_usable(const struct spm_model *model, spm_stream id)
-{
-        struct spm_stream_state *stream = spm_subject_stream(model, id);
-
-        if (!stream || stream->kind == SPM_STREAM_LINE || stream->retired || stream->context->gone)
-                return NULL;
-        return stream;
-}
-
-struct spm_event_state *spm_subject_event(const struct spm_model *model, spm_event id)
-{
-        return (struct spm_event_state *)spm_table_find(&model->events, id);
-}
-
 uint64_t spm_stream_reaches(const struct spm_stream_state *stream, spm_stream other)
 {
         const struct spm_context_state *context = stream->context;
@@ -160,16 +141,6 @@ uint64_t spm_stream_reaches(const struct spm_stream_state *stream, spm_stream ot
                         reached = position;
         }
         return reached;
-}
-
-bool spm_stream_has_waited(const struct spm_stream_state *stream, struct spm_point point)
-{
-        return stream->object.id == point.stream || spm_clock_covers(&stream->clock, point);
-}
-
-bool spm_stream_covers(const struct spm_stream_state *stream, struct spm_point point)
-{
-        return spm_stream_reaches(stream, point.stream) >= point.position;
 }
 
 /* Points that are complete are carried along until the program has proved more than it had. */

@@ -105,7 +105,12 @@ void spm_subject_remove_event(struct spm_model *model, struct spm_event_state *e
 
 /* look-up: NULL for an unknown handle */
 
-struct spm_context_state *spm_subject_context(const struct spm_model *model, spm_context id);
+static inline struct spm_context_state *spm_subject_context(const struct spm_model *model,
+                                                            spm_context id)
+{
+        return (struct spm_context_state *)spm_table_find(&model->contexts, id);
+}
+
 /* Also retired streams and lines. */
 static inline struct spm_stream_state *spm_subject_stream(const struct spm_model *model,
                                                           spm_stream id)
@@ -114,8 +119,20 @@ static inline struct spm_stream_state *spm_subject_stream(const struct spm_model
 }
 
 /* Only streams that the program can still use. */
-struct spm_stream_state *spm_subject_usable(const struct spm_model *model, spm_stream id);
-struct spm_event_state *spm_subject_event(const struct spm_model *model, spm_event id);
+static inline struct spm_stream_state *spm_subject_usable(const struct spm_model *model,
+                                                          spm_stream id)
+{
+        struct spm_stream_state *stream = spm_subject_stream(model, id);
+
+        if (!stream || stream->kind == SPM_STREAM_LINE || stream->retired || stream->context->gone)
+                return NULL;
+        return stream;
+}
+
+static inline struct spm_event_state *spm_subject_event(const struct spm_model *model, spm_event id)
+{
+        return (struct spm_event_state *)spm_table_find(&model->events, id);
+}
 
 /* knowledge */
 
@@ -135,15 +152,24 @@ static inline bool spm_point_is_done(const struct spm_model *model, struct spm_p
         return !stream || point.position <= (sync ? stream->done_sync : stream->done_poll);
 }
 
+/** spm_stream_reaches() - the last position of @other that @stream runs after. */
+uint64_t spm_stream_reaches(const struct spm_stream_state *stream, spm_stream other);
+
 /** spm_stream_covers() - does what is submitted next to @stream run after @point? */
-bool spm_stream_covers(const struct spm_stream_state *stream, struct spm_point point);
+static inline bool spm_stream_covers(const struct spm_stream_state *stream, struct spm_point point)
+{
+        if (stream->object.id == point.stream)
+                return stream->submitted >= point.position;
+        return spm_stream_reaches(stream, point.stream) >= point.position;
+}
 
 /** spm_stream_has_waited() - is @point among what the host waits for when it waits for @stream?
  * What its context waits for binds only what is submitted next, so it is not. */
-bool spm_stream_has_waited(const struct spm_stream_state *stream, struct spm_point point);
-
-/** spm_stream_reaches() - the last position of @other that @stream runs after. */
-uint64_t spm_stream_reaches(const struct spm_stream_state *stream, spm_stream other);
+static inline bool spm_stream_has_waited(const struct spm_stream_state *stream,
+                                         struct spm_point point)
+{
+        return stream->object.id == point.stream || spm_clock_covers(&stream->clock, point);
+}
 
 /**
  * spm_stream_snapshot() - all that an operation at the end of @stream stands for
