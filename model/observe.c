@@ -172,6 +172,10 @@ enum spm_status spm_wait_begin(struct spm_model *model, struct spm_scope waiter,
         if (!event || !find_scope(model, waiter, &stream, &context))
                 return SPM_E_UNKNOWN;
         *ticket = (struct spm_ticket){.scope = waiter, .id = id, .version = event->version};
+        /* What is captured orders nothing, also if the capture ends before the call does (H18). No
+         * event that says something has this version. */
+        if (stream && stream->capturing)
+                ticket->version = 0;
         return SPM_OK;
 }
 

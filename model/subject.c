@@ -224,8 +224,6 @@ void spm_context_learn(struct spm_model *model, struct spm_context_state *contex
 void spm_stream_learn(struct spm_model *model, struct spm_stream_state *stream,
                       const struct spm_clock *clock)
 {
-        if (stream->capturing)
-                return;
         learn(model, &stream->clock, clock);
         if (stream->kind == SPM_STREAM_LEGACY)
                 learn(model, &stream->context->legacy, clock);
