@@ -10,121 +10,8 @@
 
 #include "ops_inner.h"
 
-static const struct profile profiles[] = {
-        {{0, 1, 2, 3}, 16, TWIN_STREAMS, 0, false}, /* everything */
-        {{0, 1, 2, 4}, 16, TWIN_STREAMS, 0, false},
-        {{0, 0, 0, 0}, 1, 3, 2, true},  /* a blocking stream, and two that do not block */
-        {{0, 0, 0, 0}, 2, 3, 0, true},  /* the legacy stream, and two blocking ones */
-        {{0, 0, 0, 1}, 2, 3, 3, true},  /* two that do not block, and a thread's own */
-        {{0, 0, 0, 0}, 3, 4, 4, false}, /* two contexts */
-        {{2, 2, 2, 2}, 3, 4, 1, true},  /* synchronous */
-        {{1, 1, 1, 1}, 2, 2, 3, true},  /* two streams, and a cap */
-};
-
-/* set-up */
-
-static void *host_alloc(size_t count, size_t size, void *user)
-{
-        struct ops *ops = user;
-        size_t at = ops->options->fail_host_at;
-
-        ops->host_allocs++;
-        if (at && ops->host_allocs >= at && (ops->host_allocs - at) % 7 == 0)
-                return NULL;
-        return calloc(count, size);
-}
-
-static void host_free(void *memory, void *user)
-{
-        (void)user;
-        free(memory);
-}
-
-bool ops_add_stream(struct ops *ops, int context, enum spm_stream_kind kind)
-{
-        struct world *world = &ops->world;
-        int number = world->stream_count;
-
-        if (number >= TWIN_STREAMS)
-                return true;
-        world->streams[number] = (struct world_stream){0};
-        if (spm_stream_add(world->model, world->contexts[context], kind,
-                           &world->streams[number].id))
-                return false;
-        twin_add_stream(&world->twin, number, context, kind);
-        world->stream_count++;
-        return true;
-}
-
-static bool add_pools(struct ops *ops)
-{
-        struct world *world = &ops->world;
-        struct spm_pool_config base = {
-                .grain = WORLD_PAGE,
-                .segment_size = 4 * WORLD_PAGE,
-                .align = 512,
-                .pending_limit = 6 * WORLD_PAGE,
-        };
-        struct spm_pool_config configs[WORLD_POOLS];
-        int i;
-
-        for (i = 0; i < WORLD_POOLS; i++)
-                configs[i] = base;
-        configs[0].kind = SPM_POOL_ASYNC;
-        configs[1].kind = SPM_POOL_ASYNC;
-        configs[1].release_threshold = 6 * WORLD_PAGE;
-        configs[1].max_size = 16 * WORLD_PAGE;
-        configs[2].kind = SPM_POOL_SYNC;
-        configs[2].context = world->contexts[0];
-        configs[2].release_needs_idle = true;
-        configs[2].large_size = 3000;
-        configs[2].large_align = 4096;
-        configs[3].kind = SPM_POOL_SYNC;
-        configs[3].context = world->contexts[1];
-        configs[3].keep = 2 * WORLD_PAGE;
-        configs[4].kind = SPM_POOL_HOST;
-        configs[4].context = world->contexts[0];
-        configs[4].provider = SPM_PROVIDER_MODEL;
-        configs[4].max_size = 12 * WORLD_PAGE;
-        for (i = 0; i < WORLD_POOLS; i++)
-                if (spm_pool_create(world->model, &configs[i], &world->pools[i]))
-                        return false;
-        return true;
-}
-
-static bool set_up(struct ops *ops)
-{
-        struct world *world = &ops->world;
-        struct spm_config config = {
-                .alloc = host_alloc,
-                .free = host_free,
-                .user = ops,
-                .batch_blocks = 3,
-                .batch_bytes = 8192,
-        };
-        int i;
-
-        if (spm_model_new(&config, &world->model))
-                return false;
-        if (spm_context_add(world->model, 0, &world->contexts[0]) ||
-            spm_context_add(world->model, 0, &world->contexts[1]))
-                return false;
-        if (!ops_add_stream(ops, 0, SPM_STREAM_LEGACY) ||
-            !ops_add_stream(ops, 0, SPM_STREAM_BLOCKING) ||
-            !ops_add_stream(ops, 0, SPM_STREAM_BLOCKING) ||
-            !ops_add_stream(ops, 0, SPM_STREAM_NON_BLOCKING) ||
-            !ops_add_stream(ops, 0, SPM_STREAM_NON_BLOCKING) ||
-            !ops_add_stream(ops, 0, SPM_STREAM_PER_THREAD) ||
-            !ops_add_stream(ops, 1, SPM_STREAM_NON_BLOCKING) ||
-            !ops_add_stream(ops, 1, SPM_STREAM_BLOCKING))
-                return false;
-        for (i = 0; i < WORLD_EVENTS; i++) {
-                world->event_nodes[i] = TWIN_NONE;
-                if (spm_event_add(world->model, &world->events[i]))
-                        return false;
-        }
-        return add_pools(ops);
-}
+#define NAMES  (BLOCKS * (USES + 1) + CALLS * (TWIN_STREAMS + 1) + WORLD_EVENTS + WORLD_STAMPS)
+#define SELDOM 16 /* of a big program, a step out of so many is checked */
 
 /* choices */
 
@@ -155,10 +42,11 @@ bool ops_may_use(const struct ops *ops, int stream)
 int ops_choose_number(struct ops *ops)
 {
         const struct profile *profile = ops->profile;
-        int count = ops->world.stream_count - profile->first;
+        int stream = profile->streams[ops_choose(ops, profile->stream_count)];
 
-        return profile->first +
-               ops_choose(ops, count < profile->streams ? count : profile->streams);
+        while (ops->world.streams[stream].retired && ops->world.streams[stream].successor)
+                stream = ops->world.streams[stream].successor;
+        return stream;
 }
 
 /* Return: TWIN_NONE if the chosen one may not be used. */
@@ -171,11 +59,11 @@ int ops_choose_stream(struct ops *ops)
 
 struct block *ops_choose_block(struct ops *ops)
 {
-        int first = ops_choose(ops, BLOCKS);
+        int first = ops_choose(ops, ops->block_count);
         int i;
 
-        for (i = 0; i < BLOCKS; i++) {
-                struct block *block = &ops->blocks[(first + i) % BLOCKS];
+        for (i = 0; i < ops->block_count; i++) {
+                struct block *block = &ops->blocks[(first + i) % ops->block_count];
 
                 if (block->used)
                         return block;
@@ -206,18 +94,101 @@ static void op_device(struct ops *ops)
                 twin_step(twin, ops_choose(ops, 256) * twin->count / 256);
 }
 
+/* Of the nodes that somebody remembers. */
+struct names {
+        int *at[NAMES];
+        int count;
+};
+
+static void name(struct names *names, int *node)
+{
+        names->at[names->count++] = node;
+}
+
+/* What is executed is as good as none. */
+static void name_pending(const struct twin *twin, struct names *names, int *node)
+{
+        if (*node >= 0 && twin_is_executed(twin, *node))
+                *node = TWIN_NONE;
+        name(names, node);
+}
+
+static void name_block(const struct twin *twin, struct names *names, struct block *block)
+{
+        int kept = 0;
+        int i;
+
+        for (i = 0; i < block->use_count; i++)
+                if (!twin_is_executed(twin, block->uses[i]))
+                        block->uses[kept++] = block->uses[i];
+        block->use_count = kept;
+        for (i = 0; i < kept; i++)
+                name(names, &block->uses[i]);
+        name(names, &block->born);
+}
+
+static void forget(struct ops *ops)
+{
+        struct world *world = &ops->world;
+        struct names names = {.count = 0};
+        int i;
+        int j;
+
+        for (i = 0; i < WORLD_EVENTS; i++)
+                name(&names, &world->event_nodes[i]);
+        for (i = 0; i < WORLD_STAMPS; i++)
+                if (world->stamps[i].recorded && !world->stamps[i].dropped)
+                        name_pending(&world->twin, &names, &world->stamps[i].node);
+        for (i = 0; i < CALLS; i++) {
+                if (ops->calls[i].kind == CALL_NONE)
+                        continue;
+                name(&names, &ops->calls[i].node);
+                for (j = 0; j < ops->calls[i].target_count; j++)
+                        name_pending(&world->twin, &names, &ops->calls[i].targets[j]);
+        }
+        for (i = 0; i < BLOCKS; i++)
+                if (ops->blocks[i].used)
+                        name_block(&world->twin, &names, &ops->blocks[i]);
+        twin_forget(&world->twin, names.at, names.count);
+}
+
+/*
+ * The graph is full: what is executed and can matter no more is forgotten, and if that is not
+ * enough the device executes the older half of what is left.
+ */
+static void make_room(struct ops *ops)
+{
+        struct twin *twin = &ops->world.twin;
+        int i;
+
+        forget(ops);
+        if (twin->count < TWIN_NODES / 2)
+                return;
+        for (i = 0; i < twin->count / 2; i++)
+                twin_execute(twin, i);
+        forget(ops);
+}
+
 /* the loop */
 
 static void step(struct ops *ops)
 {
         static void (*const table[])(struct ops * ops) = {
-                op_alloc,  op_alloc,   op_alloc,  op_continue,       op_use,           op_use,
-                op_use,    op_free,    op_free,   op_free,           op_device,        op_end,
-                op_end,    op_pool,    op_taint,  op_bad_free,       op_replace_event, /* 17 */
-                op_stream, op_capture, op_export, op_remove_context, op_destroy_pool,
+                op_alloc, op_alloc, op_alloc, op_continue, op_use,           op_use,
+                op_use,   op_free,  op_free,  op_free,     op_device,        op_end,
+                op_end,   op_pool,  op_taint, op_bad_free, op_replace_event,
         };
-        int count = ops->profile->alive ? 17 : (int)(sizeof(table) / sizeof(table[0]));
-        int code = ops_choose(ops, count + 8);
+        static const struct {
+                void (*op)(struct ops *ops);
+                unsigned extra;
+        } extras[] = {
+                {op_stream, OPS_STREAMS_END},     {op_capture, OPS_CAPTURES},
+                {op_export, OPS_EXPORTS},         {op_remove_context, OPS_POOLS_END},
+                {op_destroy_pool, OPS_POOLS_END},
+        };
+        int count = (int)(sizeof(table) / sizeof(table[0]));
+        int more = ops->profile->extra ? (int)(sizeof(extras) / sizeof(extras[0])) : 0;
+        int code = ops_choose(ops, count + 8 + more);
 
         if (code < count)
                 table[code](ops);
@@ -225,8 +196,10 @@ static void step(struct ops *ops)
                 ops_begin_call(ops, CALL_RECORD);
         else if (code < count + 6)
                 ops_begin_call(ops, CALL_WAIT);
-        else
+        else if (code < count + 8)
                 ops_begin_call(ops, CALL_SYNC);
+        else if (ops->profile->extra & extras[code - count - 8].extra)
+                extras[code - count - 8].op(ops);
 }
 
 static void check_figures(struct ops *ops)
@@ -261,13 +234,16 @@ void ops_run(const uint8_t *bytes, size_t size, const struct ops_options *option
         world->left = size;
         world->host_may_fail = options->fail_host_at != 0;
         world->trace = options->trace;
-        ops->profile = &profiles[world_byte(world) % (sizeof(profiles) / sizeof(profiles[0]))];
+        ops_choose_profile(ops);
 
-        if (set_up(ops))
-                while (world->left && !world->failure[0] && !twin_is_full(&world->twin)) {
+        if (ops_set_up(ops))
+                while (world->left && !world->failure[0]) {
+                        if (twin_is_full(&world->twin))
+                                make_room(ops);
                         step(ops);
                         world->steps++;
-                        if (options->unchecked)
+                        if (options->unchecked ||
+                            (ops->profile->extra & OPS_BIG && world->steps % SELDOM))
                                 continue;
                         world_check(world, "a step");
                         check_figures(ops);

@@ -21,13 +21,15 @@ struct ops_result {
         size_t allocs;
         size_t reused;
         size_t out_of_memory;
-        char failure[256]; /* empty: the model kept its word */
+        size_t host_failures; /* allocations of the model's own records that were refused */
+        char failure[256];    /* empty: the model kept its word */
 };
 
 struct ops_options {
-        size_t fail_host_at; /* 0: never; n: the n-th host allocation fails, and every 7th after */
-        bool trace;          /* tell every step on standard error */
-        bool unchecked;      /* do not walk the invariants after each step */
+        size_t fail_host_at;  /* 0: never; n: the n-th host allocation fails */
+        bool fail_host_again; /* and every 7th after it */
+        bool trace;           /* tell every step on standard error */
+        bool unchecked;       /* do not walk the invariants after each step */
 };
 
 void ops_run(const uint8_t *bytes, size_t size, const struct ops_options *options,

@@ -5,14 +5,14 @@
 /*
  * Ops -- what the files of the interpreter share
  *
- * ops.c sets up and chooses; ops_memory.c allocates, uses and frees;
- * ops_order.c makes calls in two halves, and ends what ends.
+ * ops_set_up.c sets up; ops.c chooses, and goes round; ops_memory.c allocates,
+ * uses and frees; ops_order.c makes calls in two halves, and ends what ends.
  */
 
 #include "ops.h"
 #include "world.h"
 
-#define BLOCKS   24
+#define BLOCKS   240
 #define USES     12
 #define CALLS    4
 #define REQUESTS 2
@@ -37,8 +37,9 @@ struct call {
         struct spm_scope scope;
         int number; /* of its stream or context */
         int event;
-        int node;  /* of the event, as the driver saw it */
-        bool made; /* the driver was called already */
+        int node;      /* of the event, as the driver saw it */
+        bool captured; /* its stream was capturing when it began */
+        bool made;     /* the driver was called already */
         bool ok;
         enum spm_sync how;
         int targets[TWIN_STREAMS]; /* ends to be executed */
@@ -53,27 +54,42 @@ struct pending_request {
         int steps;
 };
 
-/* The first byte narrows the program down, so that streams meet at the same memory more often. */
+/* What a program of a profile may do besides the ordinary. */
+enum {
+        OPS_CAPTURES = 1,
+        OPS_STREAMS_END = 2,
+        OPS_EXPORTS = 4,
+        OPS_POOLS_END = 8, /* and contexts */
+        OPS_ALL = 15,
+        OPS_BIG = 16, /* ten times the blocks, fifteen times the memory, rarely checked */
+};
+
+/* The first byte narrows the program down, so that streams meet at the same memory, and calls at
+ * the same event, more often. */
 struct profile {
         int pools[4]; /* to choose from */
         int sizes;    /* how many, from the front of the list */
-        int streams;  /* how many, from ... */
-        int first;    /* ... this one */
-        bool alive;   /* nothing ends, is captured or exported */
+        int streams[8];
+        int stream_count;
+        int events;
+        int whole;      /* of 8 calls, how many concern a whole context */
+        unsigned extra; /* OPS_... */
 };
 
 struct ops {
         struct world world;
         const struct profile *profile;
+        size_t host_allocs;
         struct block blocks[BLOCKS];
+        int block_count; /* that the program may hold */
         struct call calls[CALLS];
         struct pending_request requests[REQUESTS];
         struct ops_result *result;
         const struct ops_options *options;
-        size_t host_allocs;
         uint64_t used[WORLD_POOLS]; /* what the program holds, as it counts itself */
         uint64_t count[WORLD_POOLS];
         struct spm_allocation last_freed;
+        bool tainted[WORLD_EVENTS]; /* for ever: whoever records it now says nothing */
 };
 
 #define OPS_NO_CAUSE ((struct world_cause){.self = TWIN_NONE})
@@ -83,6 +99,10 @@ static inline uint64_t ops_mix(uint64_t hash, uint64_t number)
         return (hash ^ number) * 0x100000001b3u + (hash >> 29);
 }
 
+/** ops_choose_profile() - the first choice; ops_set_up(): false if the host is short of memory. */
+void ops_choose_profile(struct ops *ops);
+bool ops_set_up(struct ops *ops);
+
 /* choices */
 
 int ops_choose(struct ops *ops, int count);
@@ -91,8 +111,8 @@ int ops_choose(struct ops *ops, int count);
  * one captures. */
 bool ops_may_use(const struct ops *ops, int stream);
 
-/** ops_choose_number() - any stream of the profile; ops_choose_stream(): TWIN_NONE if the chosen
- * one may not be used. */
+/** ops_choose_number() - any stream of the profile, or the one that took its place;
+ * ops_choose_stream(): TWIN_NONE if the chosen one may not be used. */
 int ops_choose_number(struct ops *ops);
 int ops_choose_stream(struct ops *ops);
 

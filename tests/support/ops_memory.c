@@ -49,7 +49,7 @@ static void check_apart(struct ops *ops, const struct spm_allocation *allocation
             allocation->address + allocation->reserved >
                     allocation->segment_base + allocation->segment_size)
                 world_fail(&ops->world, "I1: a block outside its segment, or crooked");
-        for (i = 0; i < BLOCKS; i++) {
+        for (i = 0; i < ops->block_count; i++) {
                 const struct spm_allocation *other = &ops->blocks[i].allocation;
 
                 if (ops->blocks[i].used &&
@@ -87,7 +87,7 @@ static bool has_room(const struct ops *ops)
         int room = 0;
         int i;
 
-        for (i = 0; i < BLOCKS; i++)
+        for (i = 0; i < ops->block_count; i++)
                 room += !ops->blocks[i].used;
         return room > REQUESTS;
 }

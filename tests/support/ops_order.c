@@ -10,6 +10,14 @@
 
 /* order and observation, in two halves */
 
+/* In a capture nothing is submitted: a wait becomes a node of the graph, and so does a record,
+ * after which the event is of no use outside (H18). */
+static void make_captured(struct ops *ops, struct call *call)
+{
+        if (call->kind == CALL_RECORD)
+                ops->world.event_nodes[call->event] = WORLD_CAPTURED;
+}
+
 static void make_call(struct ops *ops, struct call *call)
 {
         struct world *world = &ops->world;
@@ -18,11 +26,18 @@ static void make_call(struct ops *ops, struct call *call)
         if (call->made)
                 return;
         call->made = true;
+        /* An error may be about something else, or mean that nothing was done. */
+        if (!call->ok && call->kind != CALL_SYNC && ops_choose(ops, 2))
+                return;
         world_trace(world, "call %d made: scope %d number %d event %d", call->kind,
                     call->scope.kind, call->number, call->event);
         /* What the driver would refuse. */
         if (call->kind != CALL_SYNC && call->scope.kind == SPM_SCOPE_STREAM &&
             !ops_may_use(ops, call->number)) {
+                if (call->captured && world->streams[call->number].capturing) {
+                        make_captured(ops, call);
+                        return;
+                }
                 call->ok = false;
                 return;
         }
@@ -39,12 +54,18 @@ static void make_call(struct ops *ops, struct call *call)
         } else if (call->kind == CALL_WAIT) {
                 int node = world->event_nodes[call->event];
 
-                if (call->scope.kind == SPM_SCOPE_STREAM)
+                call->node = node;
+                if (node == WORLD_CAPTURED)
+                        call->ok = false;
+                else if (call->scope.kind == SPM_SCOPE_STREAM)
                         twin_wait(twin, call->number, node);
                 else
                         twin_wait_context(twin, call->number, node);
         } else if (call->scope.kind == SPM_SCOPE_EVENT) {
-                call->targets[call->target_count++] = world->event_nodes[call->event];
+                if (world->event_nodes[call->event] == WORLD_CAPTURED)
+                        call->ok = false;
+                else
+                        call->targets[call->target_count++] = world->event_nodes[call->event];
         }
 }
 
@@ -74,6 +95,8 @@ void ops_end_call(struct ops *ops, struct call *call)
                 spm_record_end(world->model, &call->ticket, call->ok);
         else if (call->kind == CALL_WAIT)
                 spm_wait_end(world->model, &call->ticket, call->ok);
+        if (call->kind == CALL_WAIT && call->ok && call->scope.kind == SPM_SCOPE_CONTEXT)
+                twin_assume_context(&world->twin, call->number, call->node);
         if (call->kind == CALL_SYNC) {
                 for (i = 0; i < call->target_count && call->ok; i++) {
                         if (call->how == SPM_SYNC_WAIT)
@@ -88,38 +111,69 @@ void ops_end_call(struct ops *ops, struct call *call)
 
 void op_end(struct ops *ops)
 {
-        struct call *call = &ops->calls[ops_choose(ops, CALLS)];
+        int first = ops_choose(ops, CALLS);
+        int i;
 
-        if (call->kind != CALL_NONE)
+        for (i = 0; i < CALLS; i++) {
+                struct call *call = &ops->calls[(first + i) % CALLS];
+
+                if (call->kind == CALL_NONE)
+                        continue;
                 ops_end_call(ops, call);
+                return;
+        }
+}
+
+/* NULL if as many calls are under way as there may be. */
+static struct call *free_call(struct ops *ops)
+{
+        int i;
+
+        for (i = 0; i < CALLS; i++)
+                if (ops->calls[i].kind == CALL_NONE)
+                        return &ops->calls[i];
+        return NULL;
+}
+
+/* Also on a stream that captures, where a wait or a record becomes a node. */
+static bool may_call(const struct ops *ops, enum call_kind kind, int stream)
+{
+        const struct world *world = &ops->world;
+
+        if (kind != CALL_SYNC && world->streams[stream].capturing)
+                return !world->streams[stream].retired &&
+                       !world->context_gone[world_context_of(world, stream)];
+        return ops_may_use(ops, stream);
 }
 
 /* Begins a call of @kind; then often makes and ends it at once. */
 void ops_begin_call(struct ops *ops, enum call_kind kind)
 {
         struct world *world = &ops->world;
-        struct call *call = &ops->calls[ops_choose(ops, CALLS)];
+        struct call *call = free_call(ops);
         struct call next = {.kind = kind, .ok = ops_choose(ops, 16) != 0};
         struct spm_actions actions = {0};
         struct world_cause cause = OPS_NO_CAUSE;
         int scope = ops_choose(ops, 8);
         enum spm_status status;
 
-        next.event = ops_choose(ops, WORLD_EVENTS);
+        next.event = ops_choose(ops, ops->profile->events);
         next.number = ops_choose_number(ops);
         next.how = ops_choose(ops, 2) ? SPM_SYNC_WAIT : SPM_SYNC_QUERY;
         next.scope = (struct spm_scope){SPM_SCOPE_STREAM, world->streams[next.number].id};
-        if (scope == 0) {
+        if (scope < ops->profile->whole) {
                 next.number = ops_choose(ops, 2);
                 next.scope = (struct spm_scope){SPM_SCOPE_CONTEXT, world->contexts[next.number]};
                 next.how = SPM_SYNC_WAIT;
-        } else if (kind == CALL_SYNC && scope < 4) {
+        } else if (kind == CALL_SYNC && scope < ops->profile->whole + 3) {
                 next.scope = (struct spm_scope){SPM_SCOPE_EVENT, world->events[next.event]};
         }
-        if (call->kind != CALL_NONE)
+        if (!call)
                 return;
-        if (next.scope.kind == SPM_SCOPE_STREAM && !ops_may_use(ops, next.number))
+        if (next.scope.kind == SPM_SCOPE_STREAM && !may_call(ops, kind, next.number))
                 return;
+        next.captured =
+                next.scope.kind == SPM_SCOPE_STREAM && world->streams[next.number].capturing;
         if (next.scope.kind == SPM_SCOPE_CONTEXT && world->context_gone[next.number])
                 return;
         if (next.scope.kind == SPM_SCOPE_STREAM)
@@ -147,23 +201,30 @@ void ops_begin_call(struct ops *ops, enum call_kind kind)
                 ops_end_call(ops, call);
 }
 
-/* A record that nobody announces: a graph's, or a launch attribute's (H12). */
+/* A record that nobody sees: a graph's, or a launch attribute's. The first time somebody tells
+ * that there may be one, and again later unless it was for ever (H12). */
 void op_taint(struct ops *ops)
 {
         struct world *world = &ops->world;
-        int event = ops_choose(ops, WORLD_EVENTS);
+        int event = ops_choose(ops, ops->profile->events);
         int stream = ops_choose_stream(ops);
+        bool forever = ops_choose(ops, 4) == 0;
 
-        if (stream == TWIN_NONE || ops_choose(ops, 4))
+        if (stream == TWIN_NONE || (!ops->tainted[event] && ops_choose(ops, 8)))
                 return;
-        ops_expect(ops, "taint", spm_event_taint(world->model, world->events[event], false));
+        if (!ops->tainted[event])
+                ops_expect(ops, "taint",
+                           spm_event_taint(world->model, world->events[event], forever));
+        ops->tainted[event] = ops->tainted[event] || forever;
         world->event_nodes[event] = twin_submit(&world->twin, stream);
+        world_trace(world, "event %d recorded on stream %d without a call: node %d", event, stream,
+                    world->event_nodes[event]);
 }
 
 void op_replace_event(struct ops *ops)
 {
         struct world *world = &ops->world;
-        int event = ops_choose(ops, WORLD_EVENTS);
+        int event = ops_choose(ops, ops->profile->events);
         spm_event fresh;
         int i;
 
@@ -175,6 +236,7 @@ void op_replace_event(struct ops *ops)
         ops_expect(ops, "remove event", spm_event_remove(world->model, world->events[event]));
         world->events[event] = fresh;
         world->event_nodes[event] = TWIN_NONE;
+        ops->tainted[event] = false;
 }
 
 /* life of streams, contexts and pools */
@@ -182,7 +244,7 @@ void op_replace_event(struct ops *ops)
 void op_capture(struct ops *ops)
 {
         struct world *world = &ops->world;
-        int stream = ops_choose(ops, world->stream_count);
+        int stream = ops_choose_number(ops);
         struct world_stream *self = &world->streams[stream];
         struct world_cause cause = {.self = stream, .tail = true};
         struct spm_actions actions;
@@ -191,6 +253,7 @@ void op_capture(struct ops *ops)
         if (self->retired || world->context_gone[context] ||
             world->twin.streams[stream].kind == SPM_STREAM_LEGACY)
                 return;
+        world_trace(world, "stream %d captures %d times", stream, self->capturing);
         if (self->capturing) {
                 ops_expect(ops, "capture end", spm_capture_end(world->model, self->id));
                 self->capturing--;
@@ -223,8 +286,11 @@ void op_stream(struct ops *ops)
                    spm_stream_retire(world->model, world->streams[stream].id, &actions));
         world_perform(world, &actions, cause, NULL);
         world->streams[stream].retired = true;
-        if (!ops_add_stream(ops, context, world->twin.streams[stream].kind) &&
-            !world->host_may_fail)
+        world->streams[stream].successor = world->stream_count;
+        if (ops_add_stream(ops, context, world->twin.streams[stream].kind))
+                return;
+        world->streams[stream].successor = 0;
+        if (!world->host_may_fail)
                 world_fail(world, "a stream could not be added");
 }
 

@@ -91,7 +91,7 @@ static struct twin_node successor(struct twin *twin, int stream)
         if (self->virtual != TWIN_NONE)
                 set_join(&node.legal, &twin->nodes[self->virtual].legal);
         set_join(&node.real, &context->base);
-        set_join(&node.legal, &context->base);
+        set_join(&node.legal, &context->assumed);
         if (is_blocking(self)) {
                 run_after(twin, &node, context->legacy);
                 if (context->legacy_stream != TWIN_NONE)
@@ -156,7 +156,7 @@ int twin_record_context(struct twin *twin, int context)
         int i;
 
         set_join(&node.real, &twin->contexts[context].base);
-        set_join(&node.legal, &twin->contexts[context].base);
+        set_join(&node.legal, &twin->contexts[context].assumed);
         for (i = 0; i < TWIN_STREAMS; i++) {
                 const struct twin_stream *stream = &twin->streams[i];
 
@@ -186,11 +186,93 @@ void twin_wait_context(struct twin *twin, int context, int node)
                 set_join(&twin->contexts[context].base, &twin->nodes[node].real);
 }
 
+void twin_assume_context(struct twin *twin, int context, int node)
+{
+        if (node != TWIN_NONE)
+                set_join(&twin->contexts[context].assumed, &twin->nodes[node].legal);
+}
+
 void twin_touch(struct twin *twin, int node, uint64_t owner, uint64_t from, uint64_t to)
 {
         twin->nodes[node].owner = owner;
         twin->nodes[node].from = from;
         twin->nodes[node].to = to;
+}
+
+/* forgetting */
+
+static void keep(bool kept[TWIN_NODES], int node)
+{
+        if (node >= 0)
+                kept[node] = true;
+}
+
+/* The members of @set by their new numbers; those that are dropped are left out. */
+static void renumber(struct twin_set *set, const int fresh[TWIN_NODES])
+{
+        struct twin_set old = *set;
+        size_t i;
+
+        *set = (struct twin_set){0};
+        for (i = 0; i < sizeof(old.words) / sizeof(old.words[0]); i++)
+                for (; old.words[i]; old.words[i] &= old.words[i] - 1) {
+                        int node = (int)i * 64 + __builtin_ctzll(old.words[i]);
+
+                        if (fresh[node] != TWIN_NONE)
+                                set_add(set, fresh[node]);
+                }
+}
+
+static void rename_node(int *name, const int fresh[TWIN_NODES])
+{
+        if (*name >= 0)
+                *name = fresh[*name];
+}
+
+/* Each node that is kept moves down; the order stays one in which they can run. */
+static void move_down(struct twin *twin, const bool kept[TWIN_NODES], int fresh[TWIN_NODES])
+{
+        int count = 0;
+        int i;
+
+        for (i = 0; i < twin->count; i++)
+                fresh[i] = kept[i] || !twin->nodes[i].executed ? count++ : TWIN_NONE;
+        for (i = 0; i < twin->count; i++) {
+                if (fresh[i] == TWIN_NONE)
+                        continue;
+                renumber(&twin->nodes[i].real, fresh);
+                renumber(&twin->nodes[i].legal, fresh);
+                twin->nodes[fresh[i]] = twin->nodes[i];
+        }
+        twin->count = count;
+}
+
+void twin_forget(struct twin *twin, int *names[], int count)
+{
+        bool kept[TWIN_NODES] = {false};
+        int fresh[TWIN_NODES];
+        int i;
+
+        for (i = 0; i < count; i++)
+                keep(kept, *names[i]);
+        for (i = 0; i < TWIN_STREAMS; i++) {
+                keep(kept, twin->streams[i].used ? twin->streams[i].end : TWIN_NONE);
+                keep(kept, twin->streams[i].used ? twin->streams[i].virtual : TWIN_NONE);
+        }
+        for (i = 0; i < TWIN_CONTEXTS; i++)
+                keep(kept, twin->contexts[i].legacy);
+        move_down(twin, kept, fresh);
+        for (i = 0; i < count; i++)
+                rename_node(names[i], fresh);
+        for (i = 0; i < TWIN_STREAMS; i++) {
+                rename_node(&twin->streams[i].end, fresh);
+                rename_node(&twin->streams[i].virtual, fresh);
+        }
+        for (i = 0; i < TWIN_CONTEXTS; i++) {
+                rename_node(&twin->contexts[i].legacy, fresh);
+                renumber(&twin->contexts[i].base, fresh);
+                renumber(&twin->contexts[i].assumed, fresh);
+        }
 }
 
 /* device */

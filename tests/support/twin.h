@@ -21,7 +21,9 @@
 #include <stdint.h>
 #include <streampool/model.h>
 
-#define TWIN_NODES    768
+#ifndef TWIN_NODES
+#define TWIN_NODES 768
+#endif
 #define TWIN_STREAMS  16
 #define TWIN_CONTEXTS 4
 #define TWIN_NONE     (-1)
@@ -51,8 +53,9 @@ struct twin_stream {
 };
 
 struct twin_context {
-        struct twin_set base; /* what later nodes run after */
-        int legacy;           /* the last real node of the legacy stream */
+        struct twin_set base;    /* what later nodes run after */
+        struct twin_set assumed; /* ... and the program may rely on */
+        int legacy;              /* the last real node of the legacy stream */
         int legacy_stream;
 };
 
@@ -73,8 +76,14 @@ int twin_wait(struct twin *twin, int stream, int node);
 int twin_record_context(struct twin *twin, int context);
 int twin_pretend(struct twin *twin, int stream); /* an absorbed operation */
 
-/** twin_wait_context() - all later nodes of @context run after @node. */
+/** twin_wait_context() - all later nodes of @context run after @node; twin_assume_context(): and
+ * the program knows, as the call has returned. */
 void twin_wait_context(struct twin *twin, int context, int node);
+void twin_assume_context(struct twin *twin, int context, int node);
+
+/** twin_forget() - make room: drop executed nodes, but for those whose numbers are at @names, which
+ * are renumbered there; TWIN_NONE stays. What may be relied on through a dropped node is lost. */
+void twin_forget(struct twin *twin, int *names[], int count);
 
 void twin_touch(struct twin *twin, int node, uint64_t owner, uint64_t from, uint64_t to);
 

@@ -11,6 +11,8 @@
 
 uint8_t world_byte(struct world *world)
 {
+        if (world->constant)
+                return *world->constant;
         if (world->left) {
                 world->left--;
                 return *world->bytes++;
@@ -90,20 +92,32 @@ static void expect_stream(struct world *world, int stream, const struct world_ca
 
 static struct world_stamp *stamp_of(struct world *world, const struct spm_action *action)
 {
-        struct world_stamp *stamp;
+        struct world_stamp *stamp = &world->stamps[action->stamp % WORLD_STAMPS];
 
-        if (action->stamp >= WORLD_STAMPS) {
-                world_fail(world, "too many stamps");
+        if (stamp->id == action->stamp)
+                return stamp;
+        world_fail(world, "an action names a stamp that was not asked for");
+        return NULL;
+}
+
+/* A handle is never given again, so the place is taken only if there are too many. */
+static struct world_stamp *new_stamp(struct world *world, const struct spm_action *action)
+{
+        struct world_stamp *stamp = &world->stamps[action->stamp % WORLD_STAMPS];
+
+        if (stamp->id >= action->stamp || (stamp->recorded && !stamp->dropped)) {
+                world_fail(world, "H19: stamp %u is asked for again, or there are too many",
+                           action->stamp);
                 return NULL;
         }
-        stamp = &world->stamps[action->stamp];
+        *stamp = (struct world_stamp){.id = action->stamp, .node = TWIN_NONE};
         return stamp;
 }
 
 static void act_record(struct world *world, const struct spm_action *action,
                        struct world_cause cause)
 {
-        struct world_stamp *stamp = stamp_of(world, action);
+        struct world_stamp *stamp = new_stamp(world, action);
         struct spm_actions more;
         bool ok = world_byte(world) % 16 != 0;
 
@@ -243,7 +257,7 @@ static int find_pages(const struct world *world, int count)
         int run = 0;
         int i;
 
-        for (i = 0; i < WORLD_PAGES; i++) {
+        for (i = 0; i < world->page_count; i++) {
                 run = world->pages[i] ? 0 : run + 1;
                 if (run == count)
                         return i + 1 - count;
@@ -263,13 +277,13 @@ static void act_grow(struct world *world, const struct spm_action *action,
 
         if (world_byte(world) % 4 == 0)
                 size = action->size;
-        if (size > (size_t)WORLD_PAGE * WORLD_PAGES)
+        if (size > (size_t)world->page_count * WORLD_PAGE)
                 size = action->size;
         count = (int)((size + WORLD_PAGE - 1) / WORLD_PAGE);
-        first = count > WORLD_PAGES ? -1 : find_pages(world, count);
+        first = count > world->page_count ? -1 : find_pages(world, count);
         if (first < 0) {
                 count = (int)((action->size + WORLD_PAGE - 1) / WORLD_PAGE);
-                first = count > WORLD_PAGES ? -1 : find_pages(world, count);
+                first = count > world->page_count ? -1 : find_pages(world, count);
         }
         if (first < 0 || world_byte(world) % 16 == 0) {
                 spm_grow_failed(world->model, request);
@@ -300,6 +314,14 @@ static void act_release(struct world *world, const struct spm_action *action)
                 world_fail(world, "a segment lost its cookie");
         for (at = action->address; at < end; at += WORLD_PAGE)
                 world->pages[(at - WORLD_BASE) / WORLD_PAGE] = false;
+}
+
+static void act_drop(struct world *world, const struct spm_action *action)
+{
+        struct world_stamp *stamp = stamp_of(world, action);
+
+        if (stamp)
+                stamp->dropped = true;
 }
 
 bool world_perform(struct world *world, const struct spm_actions *actions, struct world_cause cause,
@@ -342,8 +364,7 @@ bool world_perform(struct world *world, const struct spm_actions *actions, struc
                         act_release(world, action);
                         break;
                 case SPM_ACT_DROP:
-                        if (action->stamp < WORLD_STAMPS)
-                                world->stamps[action->stamp].dropped = true;
+                        act_drop(world, action);
                         break;
                 }
         }

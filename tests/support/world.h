@@ -18,19 +18,26 @@
 #include "twin.h"
 
 #define WORLD_PAGE   4096
-#define WORLD_PAGES  40
+#define WORLD_PAGES  600
 #define WORLD_BASE   0x10000000u
 #define WORLD_POOLS  5
 #define WORLD_EVENTS 6
+#ifndef WORLD_STAMPS
 #define WORLD_STAMPS 1024
+#endif
+
+/* What the driver's event stands for if it was recorded in a capture. */
+#define WORLD_CAPTURED (-2)
 
 struct world_stream {
         spm_stream id;
         bool retired;
+        int successor; /* of a retired one; 0: none */
         int capturing;
 };
 
 struct world_stamp {
+        spm_stamp id;
         bool recorded;
         bool dropped;
         int node;
@@ -48,9 +55,11 @@ struct world {
         int event_nodes[WORLD_EVENTS]; /* what the driver's event stands for */
         spm_pool pools[WORLD_POOLS];
         bool pool_gone[WORLD_POOLS];
-        bool pages[WORLD_PAGES]; /* taken */
-        struct world_stamp stamps[WORLD_STAMPS];
-        const uint8_t *bytes; /* choices yet to be made */
+        bool pages[WORLD_PAGES];                 /* taken */
+        int page_count;                          /* that may be */
+        struct world_stamp stamps[WORLD_STAMPS]; /* by handle, modulo their number */
+        const uint8_t *constant;                 /* what is chosen always; NULL: as the bytes say */
+        const uint8_t *bytes;                    /* choices yet to be made */
         size_t left;
         uint64_t mix; /* decides when the bytes are used up */
         bool host_may_fail;
