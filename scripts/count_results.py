@@ -3,7 +3,7 @@
 """Count results -- how many tests passed, failed and were skipped
 
 Reads the log of each `meson test` run that is named, as LABEL=BUILD-FOLDER, and
-what scripts/test checked without Meson, as LABEL:pass or LABEL:fail. A Criterion
+what scripts/test checked without Meson, as LABEL:pass, :fail or :skip. A Criterion
 program counts as as many tests as it says it ran; any other program as one. A
 program that ended badly fails at least once, whatever it printed.
 
@@ -19,6 +19,7 @@ import sys
 SYNTHESIS = re.compile(r"Synthesis: Tested: \d+ \| Passing: (\d+) \| Failing: (\d+)")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 SKIPPED = ("SKIP", "IGNORED")
+VERDICTS = {"pass": [1, 0, 0], "fail": [0, 1, 0], "skip": [0, 0, 1]}
 
 
 def count_program(result, output):
@@ -54,9 +55,9 @@ def count_log(path):
 def main():
     total = [0, 0, 0]
     for argument in sys.argv[1:]:
-        if argument.endswith((":pass", ":fail")):
-            label, _, verdict = argument.rpartition(":")
-            counts, broken = ([1, 0, 0], []) if verdict == "pass" else ([0, 1, 0], [label])
+        label, _, verdict = argument.rpartition(":")
+        if verdict in VERDICTS:
+            counts, broken = VERDICTS[verdict], [label] if verdict == "fail" else []
         else:
             label, _, folder = argument.partition("=")
             try:
