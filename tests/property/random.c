@@ -57,7 +57,7 @@ static void fail_each(int profile, bool again)
                 cr_assert_eq(result.failure[0], 0, "profile %d, allocation %zu fails, step %zu: %s",
                              profile, options.fail_host_at, result.steps, result.failure);
         } while (result.host_failures);
-        cr_expect_gt(options.fail_host_at, 100, "profile %d: enough to mean something", profile);
+        cr_expect_gt(options.fail_host_at, 40, "profile %d: enough to mean something", profile);
 }
 
 Test(random, a_host_without_memory_is_survived)
