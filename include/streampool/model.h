@@ -20,13 +20,18 @@
  *            knows of is the point (stream, n).
  *   stamp    an event that the caller records for the model. When it is done,
  *            everything that was submitted before it was recorded is done.
- *   segment  memory obtained by the caller, tiled by blocks.
- *   block    one allocation, or one hole.
+ *   segment  memory obtained by the caller, in one piece: a chunk of a range, or an
+ *            allocation of its own.
+ *   range    addresses that a pool has for itself; segments come and go in it, so that
+ *            free memory can be moved to where it is needed.
+ *   block    one allocation, or one free piece; a block may lie in several segments of
+ *            a range.
  *   pending  freed, but work that may touch it can still be running.
  *   ready    freed, and everything that may touch it is complete.
  *
  * Threads: none. The caller serialises every call on one model; the actions
- * are carried out with no lock held, and then reported.
+ * are carried out with no lock held, and then reported. The exception are
+ * magazines, which exist so that a thread can do without that lock.
  *
  * Units: sizes and addresses are bytes. Handles are small integers, 0 is never
  * one, and a handle is not given out again while the model lives.
@@ -93,11 +98,12 @@ enum spm_action_kind {
         SPM_ACT_WAIT_HOST,
         /* Wait on the host until @context is idle: spm_sync_begin(), the wait, spm_sync_end(). */
         SPM_ACT_SYNC_CONTEXT,
-        /* Obtain at least @size bytes for @pool, better @preferred bytes, then
-         * spm_segment_add() or spm_grow_failed(). */
+        /* Obtain memory for @pool, then spm_segment_add() or spm_grow_failed(). If @address is not
+         * 0: @size bytes just there, in the pool's range. Else, anywhere: at least @size bytes,
+         * better @preferred bytes. */
         SPM_ACT_GROW,
         /* Give the memory of @segment (@address, @size, @cookie) back. The model has forgotten it.
-         */
+         * If @moves, a GROW follows that can use the physical memory again. */
         SPM_ACT_RELEASE,
         /* @stamp is no longer needed; its event may be used again. An action of another thread may
          * still name it: then a question or a wait of the host is void, and a WAIT_STREAM has
@@ -108,6 +114,7 @@ enum spm_action_kind {
 struct spm_action {
         enum spm_action_kind kind;
         bool bounded;
+        bool moves;
         spm_context context;
         spm_stream stream;
         spm_stamp stamp;
@@ -307,6 +314,19 @@ enum spm_provider {
                                 A25) */
 };
 
+/*
+ * How much memory a pool may hold beyond the most that was in use at once, and what it does to
+ * stay there: before it grows past that it moves idle segments to where they are needed, which
+ * costs an unmapping and a mapping each.
+ *
+ *   mode       slack                segments             blocks from slabs
+ *   balanced   1/64 + a segment     1/32 of the pool,    up to 32 KiB
+ *                                   2 MiB to 32 MiB
+ *   speed      1/16 + a segment     likewise             up to 32 KiB
+ *   tight      none                 2 MiB                up to 4 KiB
+ */
+enum spm_growth { SPM_GROWTH_BALANCED, SPM_GROWTH_SPEED, SPM_GROWTH_TIGHT };
+
 struct spm_pool_config {
         enum spm_pool_kind kind;
         enum spm_provider provider;
@@ -323,10 +343,21 @@ struct spm_pool_config {
          * rather than grow (O3). 0 means the default: the larger of 256 MiB and an eighth of the
          * live peak. */
         size_t pending_limit;
+        enum spm_growth growth;
+        /* Addresses that the caller has reserved for the pool, multiples of the grain. 0: none,
+         * each segment is by itself. A MODEL provider makes up a range of its own. */
+        uint64_t range_base;
+        uint64_t range_size;
         size_t grain;        /* segments are multiples of this; 0 means 2 MiB; a power of two */
-        size_t segment_size; /* usual growth for a pool that has grown; 0 means 32 MiB */
-        size_t align;        /* of every block; 0 means 512; a power of two */
-        size_t large_size;   /* blocks larger than this are aligned to large_align; 0 for none */
+        size_t segment_size; /* the most that is obtained at once for small blocks; 0: by @growth */
+        /* Blocks up to this size share slabs; a power of two; 0: by @growth; at most @align: no
+         * slabs. */
+        size_t small_size;
+        /* Memory that was idle for so long is given back by spm_tick(), in nanoseconds; 0: never.
+         */
+        uint64_t decay;
+        size_t align;      /* of every block; 0 means 512; a power of two */
+        size_t large_size; /* blocks larger than this are aligned to large_align; 0 for none */
         size_t large_align;
 };
 
@@ -392,11 +423,22 @@ enum spm_status spm_pool_get_access(const struct spm_model *model, spm_pool pool
 enum spm_status spm_trim(struct spm_model *model, spm_pool pool, size_t keep, size_t *released,
                          struct spm_actions *actions);
 
+/**
+ * spm_tick() - time passes
+ * @now: nanoseconds of any clock that only grows
+ *
+ * Pools with a decay give back idle memory: what exceeds the most that was in use during the last
+ * decay time, little by little. Call it every tenth of the shortest decay or so.
+ *
+ * Return: SPM_OK, SPM_AGAIN (more to release: carry out, call again).
+ */
+enum spm_status spm_tick(struct spm_model *model, uint64_t now, struct spm_actions *actions);
+
 /* segments */
 
 /**
  * spm_segment_add() - the answer to SPM_ACT_GROW, or memory given on the caller's own account
- * @base:   not 0, a multiple of the pool's grain
+ * @base:   not 0, a multiple of the pool's grain; inside the pool's range or outside of it
  * @size:   a multiple of the pool's grain
  * @cookie: handed back in SPM_ACT_RELEASE
  *
@@ -417,7 +459,8 @@ struct spm_request {
         spm_pool pool;
         spm_stream stream; /* 0 for SYNC and HOST pools */
         size_t size;
-        bool may_wait; /* host waits are allowed when memory is short */
+        bool may_wait;                 /* host waits are allowed when memory is short */
+        struct spm_magazine *magazine; /* to be filled on the way; NULL for none */
         /* -- */
         uint32_t stage;
         uint32_t tries;
@@ -431,9 +474,9 @@ struct spm_allocation {
         uint64_t generation; /* never given twice (B3) */
         uint64_t buffer_id;  /* never given twice, and none of the driver's own (Q5) */
         spm_pool pool;
-        spm_stream stream; /* it was allocated on, 0 for SYNC and HOST */
-        spm_segment segment;
-        void *cookie; /* of the segment */
+        spm_stream stream;   /* it was allocated on, 0 for SYNC and HOST */
+        spm_segment segment; /* the one it begins in */
+        void *cookie;        /* of the segment */
         uint64_t segment_base;
         size_t segment_size;
         uint64_t user; /* see spm_set_user() */
@@ -505,6 +548,45 @@ bool spm_is_ready(const struct spm_model *model, uint64_t address);
 bool spm_is_ready_on(const struct spm_model *model, uint64_t address, spm_stream consumer,
                      spm_event event);
 
+/* magazines */
+
+/*
+ * A magazine holds freed blocks of one pool for one stream and one thread. Its owner, one thread
+ * at a time, allocates from it and frees into it without the caller's lock, while other threads
+ * call the model under theirs. What the model does under pressure to get its blocks back, it can
+ * do while the owner sleeps.
+ *
+ * A block that is in a magazine is free (a second free is SPM_E_DOUBLE_FREE), counts as pending,
+ * and is served on its stream only, in stream order. All figures stay exact.
+ *
+ * Only ASYNC pools can have them, and no stream that is legacy.
+ */
+struct spm_magazine;
+
+/** spm_magazine_new() - under the lock. Return: SPM_OK, SPM_E_UNKNOWN (pool or stream),
+ * SPM_E_INVALID_VALUE (kind of the pool or stream), SPM_E_HOST_MEMORY. */
+enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool, spm_stream stream,
+                                 struct spm_magazine **magazine);
+
+/** spm_magazine_end() - under the lock; its blocks go back to the pool. A magazine must end before
+ * its stream is retired, its pool destroyed or its context removed, or is emptied by that and
+ * serves nothing any more. */
+void spm_magazine_end(struct spm_model *model, struct spm_magazine *magazine);
+
+/** spm_magazine_alloc() - without the lock. Return: false if there is nothing: spm_alloc(), with
+ * the magazine in its request. */
+bool spm_magazine_alloc(struct spm_magazine *magazine, size_t size,
+                        struct spm_allocation *allocation);
+
+/**
+ * spm_magazine_free() - without the lock; the arguments of spm_free()
+ *
+ * Return: false if the block is not one for this magazine, or the call is a mistake: spm_free()
+ * says which.
+ */
+bool spm_magazine_free(struct spm_magazine *magazine, uint64_t address, uint64_t generation,
+                       struct spm_allocation *freed);
+
 /* figures */
 
 struct spm_stats {
@@ -522,6 +604,8 @@ struct spm_stats {
         uint64_t segments;
         /* Since creation; a hit is an allocation from memory that had been freed before. */
         uint64_t allocs, frees, hits, grows, releases;
+        uint64_t moves;      /* releases to make room for a growth elsewhere in the range */
+        uint64_t host_bytes; /* of the model's records, for all pools together */
         uint64_t undone;
 };
 
