@@ -23,7 +23,7 @@
 
 static void describe(const struct spm_block *block, struct spm_allocation *allocation)
 {
-        const struct spm_segment_state *segment = block->segment;
+        const struct spm_segment_state *segment = *spm_area_segment(block->area, block->address);
 
         *allocation = (struct spm_allocation){
                 .address = block->address,
@@ -31,8 +31,8 @@ static void describe(const struct spm_block *block, struct spm_allocation *alloc
                 .reserved = block->size,
                 .generation = block->generation,
                 .buffer_id = BUFFER_ID_BASE + block->generation,
-                .pool = segment->pool->object.id,
-                .stream = block->stream,
+                .pool = block->area->pool->object.id,
+                .stream = block->streams[0],
                 .segment = segment->object.id,
                 .cookie = segment->cookie,
                 .segment_base = segment->base,
@@ -61,6 +61,8 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
         want.size = spm_pool_reserve_size(pool, request->size, &want.align);
         if (!want.size)
                 return SPM_E_INVALID_VALUE;
+        want.klass = spm_slab_class(pool, want.size, &want.size);
+        want.heap = spm_pool_heap(pool, want.size);
         if (pool->config.kind == SPM_POOL_ASYNC) {
                 want.stream = spm_subject_usable(model, request->stream);
                 if (!want.stream)
@@ -82,13 +84,28 @@ void spm_grow_failed(struct spm_model *model, struct spm_request *request)
 
 /* frees */
 
+static enum spm_status find_live(const struct spm_model *model, uint64_t address,
+                                 struct spm_block **block)
+{
+        const struct spm_area *area = spm_area_at(model, address);
+
+        *block = area ? spm_area_live_at(area, address) : NULL;
+        if (*block)
+                return SPM_OK;
+        return area && spm_segment_at(model, address) ? SPM_E_DOUBLE_FREE : SPM_E_FOREIGN;
+}
+
 static enum spm_status find_start(const struct spm_model *model, uint64_t address,
                                   struct spm_block **block)
 {
-        *block = spm_block_live_at(model, address);
-        if (!*block)
-                return spm_segment_at(model, address) ? SPM_E_DOUBLE_FREE : SPM_E_FOREIGN;
-        return (*block)->address == address ? SPM_OK : SPM_E_INTERIOR;
+        const struct spm_area *area = spm_area_at(model, address);
+        enum spm_status status;
+
+        *block = area ? spm_area_start(area, address) : NULL;
+        if (*block && spm_block_state(*block) == SPM_BLOCK_LIVE)
+                return SPM_OK;
+        status = find_live(model, address, block);
+        return status ? status : SPM_E_INTERIOR;
 }
 
 /* The program has got the block, so the belt it was served with has been submitted. */
@@ -98,23 +115,38 @@ static void learn_belt(struct spm_model *model, const struct spm_block *block)
 
         if (!block->belted)
                 return;
-        stream = spm_subject_stream(model, block->deps[0].stream);
+        stream = spm_subject_stream(model, block->streams[0]);
         if (stream)
-                spm_clock_raise(model, &stream->clock, block->deps[1]);
+                spm_clock_raise(model, &stream->clock, spm_block_dep(block, 1));
 }
 
-static void add_dep(struct spm_block *block, struct spm_point point)
+/* What a block waits for, while it is put together. */
+struct deps {
+        struct spm_point points[SPM_BLOCK_DEPS];
+        unsigned int count;
+};
+
+static void add_dep(struct deps *deps, struct spm_point point)
 {
         unsigned int i;
 
-        for (i = 0; i < block->dep_count; i++)
-                if (block->deps[i].stream == point.stream) {
-                        if (block->deps[i].position < point.position)
-                                block->deps[i].position = point.position;
+        for (i = 0; i < deps->count; i++)
+                if (deps->points[i].stream == point.stream) {
+                        if (deps->points[i].position < point.position)
+                                deps->points[i].position = point.position;
                         return;
                 }
-        assert(block->dep_count < SPM_BLOCK_DEPS);
-        block->deps[block->dep_count++] = point;
+        assert(deps->count < SPM_BLOCK_DEPS);
+        deps->points[deps->count++] = point;
+}
+
+/* Without memory for what it waits for, a block is never served again: nothing else is safe. */
+static void set_deps(struct spm_model *model, struct spm_block *block, const struct deps *deps)
+{
+        if (!spm_block_set_deps(model, block, deps->points, deps->count)) {
+                spm_block_drop_deps(model, block);
+                block->exported = true;
+        }
 }
 
 /*
@@ -124,49 +156,49 @@ static void add_dep(struct spm_block *block, struct spm_point point)
  * driver 580, cuStreamQuery and cuStreamSynchronize of an idle blocking stream answer at once while
  * the legacy stream is busy, although an event recorded on the stream waits.
  */
-static void wait_for_unseen(struct spm_block *block, const struct spm_stream_state *stream)
+static void wait_for_unseen(struct deps *deps, const struct spm_stream_state *stream)
 {
         struct spm_context_state *context = stream->context;
         struct spm_stream_state *line = context->line;
 
         if (context->waited_at > line->done_poll) {
-                add_dep(block, (struct spm_point){line->object.id, ++line->submitted});
+                add_dep(deps, (struct spm_point){line->object.id, ++line->submitted});
         } else if (spm_stream_waits_for_legacy(stream)) {
                 struct spm_stream_state *other =
                         context->legacy_stream ? context->legacy_stream : line;
 
-                add_dep(block, (struct spm_point){other->object.id, ++other->submitted});
+                add_dep(deps, (struct spm_point){other->object.id, ++other->submitted});
         }
 }
 
 /* In the order of @stream; what it was born with counts unless the stream has waited for it (A6).
  */
-static void wait_for_stream(const struct spm_model *model, struct spm_block *block,
+static void wait_for_stream(struct spm_model *model, struct spm_block *block,
                             struct spm_stream_state *stream)
 {
-        struct spm_point born[SPM_BLOCK_BORN];
-        unsigned int count = block->dep_count;
+        struct deps deps = {.count = 0};
         unsigned int i;
 
-        for (i = 0; i < count; i++)
-                born[i] = block->deps[i];
-        block->dep_count = 0;
-        add_dep(block, (struct spm_point){stream->object.id, ++stream->submitted});
-        for (i = 0; i < count; i++)
-                if (!spm_stream_has_waited(stream, born[i]) &&
-                    !spm_point_is_done(model, born[i], false))
-                        add_dep(block, born[i]);
-        wait_for_unseen(block, stream);
+        add_dep(&deps, (struct spm_point){stream->object.id, ++stream->submitted});
+        for (i = 0; i < block->dep_count; i++) {
+                struct spm_point born = spm_block_dep(block, i);
+
+                if (!spm_stream_has_waited(stream, born) && !spm_point_is_done(model, born, false))
+                        add_dep(&deps, born);
+        }
+        wait_for_unseen(&deps, stream);
+        set_deps(model, block, &deps);
         stream->open_blocks++;
         stream->open_bytes += block->size;
 }
 
-static void wait_for_context(struct spm_block *block, struct spm_context_state *context)
+static void wait_for_context(struct spm_model *model, struct spm_block *block,
+                             struct spm_context_state *context)
 {
         struct spm_stream_state *line = context->line;
+        struct spm_point point = {line->object.id, ++line->submitted};
 
-        block->deps[0] = (struct spm_point){line->object.id, ++line->submitted};
-        block->dep_count = 1;
+        spm_block_set_deps(model, block, &point, 1);
         context->unstamped = true;
         line->open_blocks++;
         line->open_bytes += block->size;
@@ -193,10 +225,12 @@ static void stamp_full(struct spm_model *model, struct spm_context_state *contex
 }
 
 /* LIVE to LOOSE, out of all figures. */
-static void end_life(struct spm_model *model, struct spm_block *block)
+static void end_life(struct spm_block *block)
 {
         spm_pool_count_live(block, false);
-        spm_block_unliven(model, block);
+        if (!block->is_slot)
+                spm_area_note(block, false);
+        spm_block_become(block, SPM_BLOCK_LOOSE);
         block->fresh = false;
 }
 
@@ -223,16 +257,16 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
 
         if (freed)
                 describe(block, freed);
-        pool = block->segment->pool;
+        pool = block->area->pool;
         pool->frees++;
-        end_life(model, block);
+        end_life(block);
         learn_belt(model, block);
         if (pool->config.kind != SPM_POOL_ASYNC)
                 context = spm_subject_context(model, pool->config.context);
         if (stream)
                 wait_for_stream(model, block, stream);
         else if (context)
-                wait_for_context(block, context);
+                wait_for_context(model, block, context);
         if (context && stream && stream->context == context)
                 context->unstamped = true;
         spm_limbo_put(model, block);
@@ -251,18 +285,18 @@ enum spm_status spm_alloc_undo(struct spm_model *model, uint64_t address,
         actions->count = 0;
         if (status)
                 return status;
-        pool = block->segment->pool;
+        pool = block->area->pool;
         pool->allocs--;
         pool->hits -= block->hit;
         pool->undone++;
-        stream = spm_subject_stream(model, block->stream);
-        end_life(model, block);
+        stream = spm_subject_stream(model, block->streams[0]);
+        end_life(block);
         if (pool->config.kind != SPM_POOL_ASYNC) {
-                wait_for_context(block, spm_subject_context(model, pool->config.context));
+                wait_for_context(model, block, spm_subject_context(model, pool->config.context));
         } else if (stream && block->dep_count) {
                 /* A belt may be missing: the stream itself may not have it in order either. */
                 block->barred = true;
-                block->deps[0].position = ++stream->submitted;
+                block->positions[0] = ++stream->submitted;
         }
         spm_limbo_put(model, block);
         return spm_model_finish(model, SPM_OK, actions);
@@ -270,20 +304,27 @@ enum spm_status spm_alloc_undo(struct spm_model *model, uint64_t address,
 
 /* questions */
 
+static struct spm_block *live_at(const struct spm_model *model, uint64_t address)
+{
+        struct spm_block *block;
+
+        return find_live(model, address, &block) == SPM_OK ? block : NULL;
+}
+
 enum spm_status spm_find(const struct spm_model *model, uint64_t address,
                          struct spm_allocation *allocation)
 {
-        const struct spm_block *block = spm_block_live_at(model, address);
+        struct spm_block *block;
+        enum spm_status status = find_live(model, address, &block);
 
-        if (!block)
-                return spm_segment_at(model, address) ? SPM_E_DOUBLE_FREE : SPM_E_FOREIGN;
-        describe(block, allocation);
-        return SPM_OK;
+        if (status == SPM_OK)
+                describe(block, allocation);
+        return status;
 }
 
 enum spm_status spm_set_user(struct spm_model *model, uint64_t address, uint64_t user)
 {
-        struct spm_block *block = spm_block_live_at(model, address);
+        struct spm_block *block = live_at(model, address);
 
         if (!block)
                 return SPM_E_FOREIGN;
@@ -293,7 +334,7 @@ enum spm_status spm_set_user(struct spm_model *model, uint64_t address, uint64_t
 
 enum spm_status spm_export(struct spm_model *model, uint64_t address)
 {
-        struct spm_block *block = spm_block_live_at(model, address);
+        struct spm_block *block = live_at(model, address);
 
         if (!block)
                 return SPM_E_FOREIGN;
@@ -301,28 +342,33 @@ enum spm_status spm_export(struct spm_model *model, uint64_t address)
         return SPM_OK;
 }
 
+/* The point of its allocation. */
+static struct spm_point born_at(const struct spm_block *block)
+{
+        return (struct spm_point){block->streams[0], block->positions[0]};
+}
+
 bool spm_is_ready(const struct spm_model *model, uint64_t address)
 {
-        const struct spm_block *block = spm_block_live_at(model, address);
+        const struct spm_block *block = live_at(model, address);
 
         if (!block)
                 return false;
-        return !block->stream ||
-               spm_point_is_done(model, (struct spm_point){block->stream, block->position}, false);
+        return !block->streams[0] || spm_point_is_done(model, born_at(block), false);
 }
 
 bool spm_is_ready_on(const struct spm_model *model, uint64_t address, spm_stream consumer,
                      spm_event id)
 {
-        const struct spm_block *block = spm_block_live_at(model, address);
+        const struct spm_block *block = live_at(model, address);
         const struct spm_stream_state *stream = spm_subject_usable(model, consumer);
         const struct spm_event_state *event = spm_subject_event(model, id);
         struct spm_point born;
 
         if (!block || !stream)
                 return false;
-        born = (struct spm_point){block->stream, block->position};
-        if (!block->stream || spm_point_is_done(model, born, false) ||
+        born = born_at(block);
+        if (!born.stream || spm_point_is_done(model, born, false) ||
             spm_stream_covers(stream, born))
                 return true;
         return event && event->status == SPM_EVENT_KNOWN && spm_clock_covers(&event->clock, born);
@@ -341,18 +387,43 @@ enum spm_status spm_pending_on(const struct spm_model *model, spm_stream id, uin
         return SPM_OK;
 }
 
+/* Return: false to end the walk. */
+static bool visit_block(const struct spm_block *block, spm_pool pool,
+                        bool (*visit)(const struct spm_allocation *allocation, void *user),
+                        void *user)
+{
+        struct spm_allocation allocation;
+
+        if (spm_block_state(block) != SPM_BLOCK_LIVE)
+                return true;
+        describe(block, &allocation);
+        return (pool && allocation.pool != pool) || visit(&allocation, user);
+}
+
+static bool visit_tile(const struct spm_block *tile, spm_pool pool,
+                       bool (*visit)(const struct spm_allocation *allocation, void *user),
+                       void *user)
+{
+        uint32_t i;
+
+        if (spm_block_state(tile) != SPM_BLOCK_SLAB)
+                return visit_block(tile, pool, visit, user);
+        for (i = 0; i < tile->slab->count; i++)
+                if (!visit_block(&tile->slab->slots[i], pool, visit, user))
+                        return false;
+        return true;
+}
+
 void spm_each_live(const struct spm_model *model, spm_pool pool,
                    bool (*visit)(const struct spm_allocation *allocation, void *user), void *user)
 {
-        const struct spm_node *node = spm_tree_first(&model->live);
+        size_t i;
 
-        for (; node; node = spm_tree_after(&model->live, node)) {
-                struct spm_allocation allocation;
+        for (i = 0; i < model->area_count; i++) {
+                const struct spm_block *tile = model->areas[i]->first;
 
-                describe(spm_node_owner(node, const struct spm_block, by_order), &allocation);
-                if (pool && allocation.pool != pool)
-                        continue;
-                if (!visit(&allocation, user))
-                        return;
+                for (; tile; tile = tile->next)
+                        if (!visit_tile(tile, pool, visit, user))
+                                return;
         }
 }

@@ -16,6 +16,7 @@
 #include "limbo.h"
 #include "pool.h"
 #include "segment.h"
+#include "slab.h"
 #include "stamp.h"
 #include "state.h"
 #include "subject.h"
@@ -51,19 +52,20 @@ static void expect_at_most(struct check *check, const char *what, uint64_t a, ui
 }
 
 struct sums {
-        uint64_t used, rounded, pending, ready, sealed, live, blocks;
-        uint64_t ready_count;
+        uint64_t reserved, used, rounded, pending, ready, sealed, live, blocks;
+        uint64_t ready_count[2];
+        uint64_t spanning, holes;
 };
 
 static void check_pending(struct check *check, const struct spm_block *block)
 {
-        const struct spm_pool_state *pool = block->segment->pool;
+        const struct spm_pool_state *pool = block->area->pool;
 
         if (!block->dep_count || block->dep_count > SPM_BLOCK_DEPS)
                 fail(check, "I5 a pending block waits for something", block->address,
                      block->dep_count);
         if (block->lane)
-                expect_equal(check, "I5 the first dependency names the lane", block->deps[0].stream,
+                expect_equal(check, "I5 the first dependency names the lane", block->streams[0],
                              block->lane->object.id);
         if (block->open && pool->config.kind != SPM_POOL_ASYNC)
                 fail(check, "I8 a synchronous block is never open", block->address, 0);
@@ -71,30 +73,77 @@ static void check_pending(struct check *check, const struct spm_block *block)
                 fail(check, "I10 an exported block is never open", block->address, 0);
 }
 
+static void check_live(struct check *check, const struct spm_block *block, struct sums *sums)
+{
+        sums->live++;
+        sums->used += block->requested;
+        sums->rounded += block->size;
+        expect_at_most(check, "I3 requested fits reserved", block->requested, block->size);
+        if (spm_area_start(block->area, block->address) != block ||
+            spm_area_live_at(block->area, block->address + (block->size - 1)) != block)
+                fail(check, "I1 a live block is found by address", block->address, block->size);
+}
+
+static void check_ready(struct check *check, const struct spm_block *block, struct sums *sums)
+{
+        sums->ready += block->size;
+        if (block->exported)
+                fail(check, "I10 an exported block is never ready", block->address, 0);
+        if (block->is_slot)
+                return;
+        sums->ready_count[block->area->index]++;
+        sums->spanning += block->is_spanning;
+        if (block->next && spm_block_state(block->next) == SPM_BLOCK_READY)
+                fail(check, "I5 ready neighbours are joined", block->address, 0);
+        if (block->is_spanning != (spm_segment_last_in(block) != NULL))
+                fail(check, "I9 what holds whole segments is listed", block->address, block->size);
+}
+
+static void check_block(struct check *check, const struct spm_block *block, struct sums *sums);
+
+static void check_slab(struct check *check, const struct spm_slab *slab, struct sums *sums)
+{
+        uint64_t ready = 0;
+        uint32_t i;
+
+        for (i = 0; i < slab->count; i++) {
+                const struct spm_block *slot = &slab->slots[i];
+
+                ready += spm_block_state(slot) == SPM_BLOCK_READY;
+                expect_equal(check, "I1 slots tile their run", slot->address,
+                             slab->base + i * slab->slot_size);
+                check_block(check, slot, sums);
+        }
+        expect_equal(check, "ready slots are counted", slab->ready_count, ready);
+        /* The tail of the run is free, though nobody gets it. */
+        sums->ready += slab->run->size - slab->count * slab->slot_size;
+}
+
 static void check_block(struct check *check, const struct spm_block *block, struct sums *sums)
 {
         sums->blocks++;
-        switch (block->state) {
+        switch (spm_block_state(block)) {
         case SPM_BLOCK_LIVE:
-                sums->live++;
-                sums->used += block->requested;
-                sums->rounded += block->size;
-                expect_at_most(check, "I3 requested fits reserved", block->requested, block->size);
+                check_live(check, block, sums);
                 break;
+        case SPM_BLOCK_HELD:
         case SPM_BLOCK_PENDING:
                 sums->pending += block->size;
                 check_pending(check, block);
                 break;
         case SPM_BLOCK_READY:
-                sums->ready += block->size;
-                sums->ready_count++;
-                if (block->exported)
-                        fail(check, "I10 an exported block is never ready", block->address, 0);
-                if (block->next && block->next->state == SPM_BLOCK_READY)
-                        fail(check, "I5 ready neighbours are joined", block->address, 0);
+                check_ready(check, block, sums);
                 break;
         case SPM_BLOCK_SEALED:
                 sums->sealed += block->size;
+                break;
+        case SPM_BLOCK_HOLE:
+                sums->holes++;
+                if (block->next && spm_block_state(block->next) == SPM_BLOCK_HOLE)
+                        fail(check, "neighbouring holes are joined", block->address, 0);
+                break;
+        case SPM_BLOCK_SLAB:
+                check_slab(check, block->slab, sums);
                 break;
         case SPM_BLOCK_LOOSE:
                 fail(check, "I1 no block is loose between inputs", block->address, 0);
@@ -102,75 +151,115 @@ static void check_block(struct check *check, const struct spm_block *block, stru
         }
 }
 
-static uint64_t check_segment(struct check *check, const struct spm_segment_state *segment,
-                              struct sums *sums)
+/* Holes are not backed, everything else is, by segments that end where the next begins. */
+static uint64_t check_backing(struct check *check, const struct spm_block *block)
+{
+        uint64_t grain = block->area->pool->config.grain;
+        bool hole = spm_block_state(block) == SPM_BLOCK_HOLE;
+        uint64_t at = block->address;
+        uint64_t bytes = 0;
+
+        while (at < block->address + block->size) {
+                const struct spm_segment_state *segment = spm_segment_at(check->model, at);
+
+                if ((segment == NULL) != hole) {
+                        fail(check, "I1 memory is backed, holes are not", at, block->address);
+                        return 0;
+                }
+                if (hole)
+                        return 0;
+                if (segment->base >= block->address)
+                        bytes += segment->size;
+                if (segment->size % grain || segment->area != block->area)
+                        fail(check, "I1 a segment is whole grains", segment->base, segment->size);
+                at = segment->base + segment->size;
+        }
+        return bytes;
+}
+
+static void check_area(struct check *check, const struct spm_area *area, struct sums *sums)
 {
         const struct spm_block *block;
-        uint64_t at = segment->base;
-        uint64_t busy = 0;
+        uint64_t at = area->base;
 
-        for (block = segment->first; block; block = block->next) {
-                expect_equal(check, "I1 blocks tile their segment", block->address, at);
-                if (block->segment != segment || (block->next && block->next->previous != block))
+        for (block = area->first; block; block = block->next) {
+                expect_equal(check, "I1 blocks tile their area", block->address, at);
+                if (block->area != area || (block->next && block->next->previous != block) ||
+                    (!block->next && area->last != block))
                         fail(check, "I1 blocks are linked both ways", block->address, 0);
                 at += block->size;
-                busy += block->state == SPM_BLOCK_LIVE || block->state == SPM_BLOCK_PENDING;
+                sums->reserved += check_backing(check, block);
                 check_block(check, block, sums);
         }
-        expect_equal(check, "I3 blocks fill their segment", at, segment->base + segment->size);
-        expect_equal(check, "I9 busy blocks are counted", segment->busy, busy);
-        return segment->size;
+        expect_equal(check, "I3 blocks fill their area", at, area->base + area->size);
 }
 
 static void check_lane(struct check *check, const struct spm_lane *lane, uint64_t *bytes)
 {
-        struct spm_node *node = spm_tree_first(&lane->order);
+        const struct spm_block *block;
         uint64_t sum = 0;
+        uint64_t last = 0;
         size_t open = 0;
+        size_t slots = 0;
         size_t count = 0;
         size_t counted;
 
-        for (; node; node = spm_tree_after(&lane->order, node)) {
-                const struct spm_block *block = spm_node_owner(node, struct spm_block, by_order);
-
+        for (block = lane->oldest; block; block = block->newer) {
                 sum += block->size;
-                open += block->open;
+                open += block->open && !block->is_slot;
+                slots += block->open && block->is_slot;
                 count++;
-                expect_equal(check, "I5 a lane is ordered by position", node->major,
-                             block->deps[0].position);
-                if (spm_pool_is_done(check->model, lane->pool, block->deps[0]))
+                if (block->lane != lane || block->positions[0] < last)
+                        fail(check, "I5 a lane is ordered by position", block->positions[0], last);
+                last = block->positions[0];
+                if (spm_pool_is_done(check->model, lane->pool, spm_block_dep(block, 0)))
                         fail(check, "what is complete does not stay in limbo", block->address, 0);
         }
         expect_equal(check, "I3 the lane's bytes are counted", lane->bytes, sum);
-        expect_equal(check, "shut blocks are counted", lane->shut, count - open);
-        if (!spm_tree_check(&lane->open, &counted) || counted != open)
-                fail(check, "open blocks are in order", counted, open);
+        expect_equal(check, "shut blocks are counted", lane->shut, count - open - slots);
+        if (!spm_bins_check(&lane->open, &counted) || counted != open)
+                fail(check, "open blocks are in their bins", counted, open);
         *bytes += sum;
+}
+
+static void check_heaps(struct check *check, const struct spm_pool_state *pool,
+                        const struct sums *sums)
+{
+        const struct spm_block *block;
+        uint64_t spanning = 0;
+        uint64_t holes = 0;
+        unsigned int i;
+        size_t count;
+
+        for (i = 0; i < pool->heap_count; i++) {
+                if (!spm_bins_check(&pool->heaps[i].ready, &count) || count != sums->ready_count[i])
+                        fail(check, "I3 ready blocks are in their bins", count,
+                             sums->ready_count[i]);
+                for (block = pool->heaps[i].holes; block; block = block->right)
+                        holes++;
+        }
+        for (block = pool->spanning; block; block = block->newer)
+                spanning++;
+        expect_equal(check, "holes are listed", holes, sums->holes);
+        expect_equal(check, "blocks that span are listed", spanning, sums->spanning);
 }
 
 static void check_pool(struct check *check, const struct spm_pool_state *pool, uint64_t *blocks)
 {
-        const struct spm_segment_state *segment;
         const struct spm_object *object;
-        struct sums sums = {0};
-        uint64_t reserved = 0;
-        uint64_t in_lanes = 0;
-        size_t count = 0;
         const struct spm_block *stray;
+        const struct spm_area *area;
+        struct sums sums = {0};
+        uint64_t in_lanes = 0;
 
-        for (segment = pool->idle; segment; segment = segment->next)
-                reserved += check_segment(check, segment, &sums);
-        for (segment = pool->busy; segment; segment = segment->next)
-                reserved += check_segment(check, segment, &sums);
+        for (area = pool->areas; area; area = area->next)
+                check_area(check, area, &sums);
         for (object = pool->lanes.head; object; object = spm_object_next(object))
                 check_lane(check, (const struct spm_lane *)object, &in_lanes);
-        for (stray = check->model->strays; stray;
-             stray = stray->by_order.right
-                             ? spm_node_owner(stray->by_order.right, struct spm_block, by_order)
-                             : NULL)
-                in_lanes += stray->segment->pool == pool ? stray->size : 0;
+        for (stray = check->model->strays; stray; stray = stray->newer)
+                in_lanes += stray->area->pool == pool ? stray->size : 0;
 
-        expect_equal(check, "I3 reserved", pool->reserved_bytes, reserved);
+        expect_equal(check, "I3 reserved", pool->reserved_bytes, sums.reserved);
         expect_equal(check, "I3 used", pool->used_bytes, sums.used);
         expect_equal(check, "I3 rounded", pool->rounded_bytes, sums.rounded);
         expect_equal(check, "I3 pending", pool->pending_bytes, sums.pending);
@@ -178,14 +267,16 @@ static void check_pool(struct check *check, const struct spm_pool_state *pool, u
         expect_equal(check, "I3 ready", pool->ready_bytes, sums.ready);
         expect_equal(check, "I3 sealed", pool->sealed_bytes, sums.sealed);
         expect_equal(check, "I3 live blocks", pool->live_blocks, sums.live);
+        expect_equal(check, "I3 every byte is counted once", pool->reserved_bytes,
+                     pool->rounded_bytes + pool->pending_bytes + pool->ready_bytes +
+                             pool->sealed_bytes);
         expect_at_most(check, "I3 used is reserved", pool->used_bytes, pool->reserved_bytes);
         expect_at_most(check, "I3 used high", pool->used_bytes, pool->used_high);
         expect_at_most(check, "I3 reserved high", pool->reserved_bytes, pool->reserved_high);
         expect_at_most(check, "I3 live high", pool->live_blocks, pool->live_blocks_high);
         if (pool->config.max_size)
                 expect_at_most(check, "the cap", pool->reserved_bytes, pool->config.max_size);
-        if (!spm_tree_check(&pool->ready, &count) || count != sums.ready_count)
-                fail(check, "I3 ready blocks are in order", count, sums.ready_count);
+        check_heaps(check, pool, &sums);
         *blocks += sums.blocks;
 }
 
@@ -246,9 +337,8 @@ bool spm_check(const struct spm_model *model, char *buffer, size_t size)
         struct check check = {.model = model};
         const struct spm_pool_state *pool;
         const struct spm_object *object;
-        uint64_t live = 0;
         uint64_t blocks = 0;
-        size_t count = 0;
+        size_t ended = 0;
 
         spm_text_start(&check.text, buffer, buffer ? size : 0);
         for (object = model->contexts.head; object; object = spm_object_next(object))
@@ -256,12 +346,13 @@ bool spm_check(const struct spm_model *model, char *buffer, size_t size)
         for (object = model->events.head; object; object = spm_object_next(object))
                 check_clock(&check, &((const struct spm_event_state *)object)->clock);
         for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool)) {
-                check_pool(&check, pool, &blocks);
-                live += pool->live_blocks;
+                if (pool->ended)
+                        ended++;
+                else
+                        check_pool(&check, pool, &blocks);
         }
-        if (!spm_tree_check(&model->live, &count) || count != live)
-                fail(&check, "I1 live blocks are found by address", count, live);
-        expect_equal(&check, "records are counted", model->blocks, blocks);
+        if (!ended)
+                expect_equal(&check, "records are counted", model->blocks, blocks);
         return !check.failed;
 }
 

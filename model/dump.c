@@ -7,7 +7,7 @@
 
 #include "limbo.h"
 #include "pool.h"
-#include "segment.h"
+#include "slab.h"
 #include "stamp.h"
 #include "state.h"
 #include "subject.h"
@@ -34,9 +34,10 @@ static void end(struct dump *dump)
 static const char *state_name(enum spm_block_state state)
 {
         static const char *const names[] = {
-                [SPM_BLOCK_LOOSE] = "loose",     [SPM_BLOCK_LIVE] = "live",
-                [SPM_BLOCK_PENDING] = "pending", [SPM_BLOCK_READY] = "ready",
-                [SPM_BLOCK_SEALED] = "sealed",
+                [SPM_BLOCK_LOOSE] = "loose", [SPM_BLOCK_LIVE] = "live",
+                [SPM_BLOCK_HELD] = "held",   [SPM_BLOCK_PENDING] = "pending",
+                [SPM_BLOCK_READY] = "ready", [SPM_BLOCK_SEALED] = "sealed",
+                [SPM_BLOCK_HOLE] = "hole",   [SPM_BLOCK_SLAB] = "slab",
         };
 
         return names[state];
@@ -68,36 +69,48 @@ static void dump_context(struct dump *dump, const struct spm_context_state *cont
         }
 }
 
-static void dump_segment(struct dump *dump, const struct spm_segment_state *segment)
+static void dump_block(struct dump *dump, const char *indent, const struct spm_block *block)
 {
-        const struct spm_block *block;
         unsigned int i;
 
-        start(dump, "  segment", segment->object.id);
-        spm_text_address(&dump->text, "base", segment->base);
-        spm_text_count(&dump->text, "size", segment->size);
+        spm_text_start(&dump->text, dump->buffer, sizeof(dump->buffer));
+        spm_text_address(&dump->text, indent, block->address);
+        spm_text_count(&dump->text, "size", block->size);
+        spm_text_word(&dump->text, state_name(spm_block_state(block)));
+        for (i = 0; i < block->dep_count; i++) {
+                spm_text_count(&dump->text, "after", spm_block_dep(block, i).stream);
+                spm_text_count(&dump->text, "/", spm_block_dep(block, i).position);
+        }
+        if (spm_block_state(block) == SPM_BLOCK_PENDING && block->open)
+                spm_text_word(&dump->text, "open");
         end(dump);
-        for (block = segment->first; block; block = block->next) {
-                spm_text_start(&dump->text, dump->buffer, sizeof(dump->buffer));
-                spm_text_address(&dump->text, "    block", block->address);
-                spm_text_count(&dump->text, "size", block->size);
-                spm_text_word(&dump->text, state_name(block->state));
-                for (i = 0; i < block->dep_count; i++) {
-                        spm_text_count(&dump->text, "after", block->deps[i].stream);
-                        spm_text_count(&dump->text, "/", block->deps[i].position);
-                }
-                if (block->state == SPM_BLOCK_PENDING && block->open)
-                        spm_text_word(&dump->text, "open");
-                end(dump);
+}
+
+static void dump_area(struct dump *dump, const struct spm_area *area)
+{
+        const struct spm_block *block;
+        uint32_t i;
+
+        start(dump, area->is_lone ? "  segment of" : "  range of", area->segment_count);
+        spm_text_address(&dump->text, "base", area->base);
+        spm_text_count(&dump->text, "size", area->size);
+        end(dump);
+        for (block = area->first; block; block = block->next) {
+                dump_block(dump, "    block", block);
+                if (spm_block_state(block) != SPM_BLOCK_SLAB)
+                        continue;
+                for (i = 0; i < block->slab->count; i++)
+                        if (spm_block_state(&block->slab->slots[i]) != SPM_BLOCK_READY)
+                                dump_block(dump, "      slot", &block->slab->slots[i]);
         }
 }
 
 void spm_dump(const struct spm_model *model, void (*line)(const char *text, void *user), void *user)
 {
         struct dump dump = {.line = line, .user = user};
-        const struct spm_segment_state *segment;
         const struct spm_pool_state *pool;
         const struct spm_object *object;
+        const struct spm_area *area;
 
         for (object = model->contexts.head; object; object = spm_object_next(object))
                 dump_context(&dump, (const struct spm_context_state *)object);
@@ -109,10 +122,8 @@ void spm_dump(const struct spm_model *model, void (*line)(const char *text, void
                 spm_text_count(&dump.text, "pending", pool->pending_bytes);
                 spm_text_count(&dump.text, "ready", pool->ready_bytes);
                 end(&dump);
-                for (segment = pool->busy; segment; segment = segment->next)
-                        dump_segment(&dump, segment);
-                for (segment = pool->idle; segment; segment = segment->next)
-                        dump_segment(&dump, segment);
+                for (area = pool->areas; area; area = area->next)
+                        dump_area(&dump, area);
         }
 }
 
@@ -128,20 +139,22 @@ static uint64_t mix(uint64_t hash, uint64_t number)
         return hash;
 }
 
+static bool mix_block(const struct spm_allocation *allocation, void *user)
+{
+        uint64_t *hash = user;
+
+        *hash = mix(*hash, allocation->address);
+        *hash = mix(*hash, allocation->size);
+        *hash = mix(*hash, allocation->generation);
+        return true;
+}
+
 uint64_t spm_hash(const struct spm_model *model)
 {
-        const struct spm_node *node = spm_tree_first(&model->live);
-        const struct spm_pool_state *pool;
         uint64_t hash = 0xcbf29ce484222325u;
+        const struct spm_pool_state *pool;
 
-        for (; node; node = spm_tree_after(&model->live, node)) {
-                const struct spm_block *block =
-                        spm_node_owner(node, const struct spm_block, by_order);
-
-                hash = mix(hash, block->address);
-                hash = mix(hash, block->requested);
-                hash = mix(hash, block->generation);
-        }
+        spm_each_live(model, 0, mix_block, &hash);
         for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool)) {
                 hash = mix(hash, pool->reserved_bytes);
                 hash = mix(hash, pool->reserved_high);

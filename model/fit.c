@@ -15,44 +15,43 @@
 
 #define CANDIDATES_MAX 8
 
-static bool holds(const struct spm_block *block, const struct spm_want *want, uint64_t *start)
+static bool holds(const struct spm_block *block, size_t size, size_t align, uint64_t *start)
 {
-        uint64_t first = (block->address + want->align - 1) & ~(uint64_t)(want->align - 1);
+        uint64_t first = (block->address + align - 1) & ~(uint64_t)(align - 1);
 
-        if (first - block->address > block->size ||
-            block->size - (first - block->address) < want->size)
+        if (first - block->address > block->size || block->size - (first - block->address) < size)
                 return false;
         *start = first;
         return true;
 }
 
-static struct spm_block *by_size(struct spm_node *node)
+struct spm_block *spm_fit_place(const struct spm_bins *bins, size_t size, size_t align,
+                                uint64_t *start)
 {
-        return node ? spm_node_owner(node, struct spm_block, by_size) : NULL;
-}
-
-/* The best of a set of blocks, all of which the request may have. */
-static struct spm_block *best_of(const struct spm_tree *tree, const struct spm_want *want,
-                                 uint64_t *start)
-{
-        struct spm_node *node = spm_tree_at_least(tree, want->size, 0);
+        struct spm_block *block = spm_bins_at_least(bins, size);
         unsigned int tried;
 
-        for (tried = 0; node && tried < CANDIDATES_MAX; tried++) {
-                if (holds(by_size(node), want, start))
-                        return by_size(node);
-                node = spm_tree_after(tree, node);
+        for (tried = 0; block && tried < CANDIDATES_MAX; tried++) {
+                if (holds(block, size, align, start))
+                        return block;
+                block = spm_bins_after(bins, block);
         }
-        if (!node)
+        if (!block || size + align < size)
                 return NULL;
-        node = spm_tree_at_least(tree, (uint64_t)want->size + want->align, 0);
-        return node && holds(by_size(node), want, start) ? by_size(node) : NULL;
+        block = spm_bins_at_least(bins, size + align);
+        return block && holds(block, size, align, start) ? block : NULL;
 }
 
 bool spm_fit_ready(const struct spm_want *want, struct spm_fit *fit)
 {
         *fit = (struct spm_fit){0};
-        fit->block = best_of(&want->pool->ready, want, &fit->start);
+        if (want->klass == SPM_NO_CLASS) {
+                fit->block =
+                        spm_fit_place(&want->heap->ready, want->size, want->align, &fit->start);
+        } else if (want->pool->slabs[want->klass]) {
+                fit->block = want->pool->slabs[want->klass]->ready;
+                fit->start = fit->block->address;
+        }
         return fit->block != NULL;
 }
 
@@ -63,20 +62,36 @@ static struct spm_lane *own_lane(const struct spm_want *want)
         return spm_limbo_find(want->pool, want->stream->object.id);
 }
 
+/* The best of a lane's open blocks, for its own stream. */
+static struct spm_block *best_open(const struct spm_lane *lane, const struct spm_want *want,
+                                   uint64_t *start)
+{
+        struct spm_block *slot;
+
+        if (want->klass == SPM_NO_CLASS)
+                return spm_fit_place(&lane->open, want->size, want->align, start);
+        slot = lane->slots[want->klass];
+        if (slot)
+                *start = slot->address;
+        return slot;
+}
+
 bool spm_fit_bare(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit)
 {
         struct spm_lane *lane = own_lane(want);
         struct spm_block *own;
         uint64_t start;
 
-        spm_fit_ready(want, fit);
         if (!lane)
-                return fit->block != NULL;
+                return spm_fit_ready(want, fit);
         spm_limbo_reopen(model, lane);
-        own = best_of(&lane->open, want, &start);
+        own = best_open(lane, want, &start);
         /* Of two of the same size, the one that others cannot have. */
-        if (own && (!fit->block || own->size <= fit->block->size))
+        if (own &&
+            (own->size == want->size || !spm_fit_ready(want, fit) || own->size <= fit->block->size))
                 *fit = (struct spm_fit){.block = own, .start = start};
+        else if (!own)
+                spm_fit_ready(want, fit);
         return fit->block != NULL;
 }
 
@@ -88,7 +103,7 @@ static bool covers_rest(const struct spm_model *model, const struct spm_want *wa
         unsigned int i;
 
         for (i = 1; i < block->dep_count; i++)
-                if (!spm_clock_covers(&stamp->clock, block->deps[i]) &&
+                if (!spm_clock_covers(&stamp->clock, spm_block_dep(block, i)) &&
                     !spm_limbo_covers(model, want->stream, block, i))
                         return false;
         return true;
@@ -98,41 +113,53 @@ static bool covers_rest(const struct spm_model *model, const struct spm_want *wa
 static struct spm_stamp_state *find_belt(const struct spm_model *model, const struct spm_want *want,
                                          const struct spm_lane *lane, const struct spm_block *block)
 {
-        struct spm_stamp_state *stamp = spm_stamp_find(lane->stream, block->deps[0].position);
+        struct spm_stamp_state *stamp = spm_stamp_find(lane->stream, block->positions[0]);
 
         return stamp && covers_rest(model, want, block, stamp) ? stamp : NULL;
 }
 
 /* Another stream's block, by a stamp between the block's point and @reach. */
 static bool belted(const struct spm_model *model, const struct spm_lane *lane,
-                   const struct spm_want *want, uint64_t reach, struct spm_fit *fit)
+                   const struct spm_want *want, uint64_t reach, struct spm_block *block,
+                   struct spm_fit *fit)
 {
-        struct spm_node *node = spm_tree_at_least(&lane->open, want->size, 0);
+        struct spm_stamp_state *stamp;
+        uint64_t start;
+
+        if (block->positions[0] > reach || !holds(block, want->size, want->align, &start))
+                return false;
+        stamp = find_belt(model, want, lane, block);
+        if (!stamp || stamp->position > reach)
+                return false;
+        *fit = (struct spm_fit){block, start, stamp, NULL};
+        return true;
+}
+
+/* Of another stream's blocks a few: of the smallest that fit, or of the oldest slots. */
+static void follow_lane(const struct spm_model *model, const struct spm_lane *lane,
+                        const struct spm_want *want, uint64_t reach, struct spm_fit *fit)
+{
+        bool small = want->klass != SPM_NO_CLASS;
+        struct spm_block *block = small ? lane->oldest : spm_bins_at_least(&lane->open, want->size);
         unsigned int tried;
 
-        for (tried = 0; node && tried < CANDIDATES_MAX; tried++) {
-                struct spm_block *block = by_size(node);
-                uint64_t start;
-
-                if (fit->block && fit->block->size <= block->size)
-                        return false;
-                if (block->deps[0].position <= reach && holds(block, want, &start)) {
-                        struct spm_stamp_state *stamp = find_belt(model, want, lane, block);
-
-                        if (stamp && stamp->position <= reach) {
-                                *fit = (struct spm_fit){block, start, stamp, NULL};
-                                return true;
-                        }
+        for (tried = 0; block && tried < CANDIDATES_MAX; tried++) {
+                if (fit->block && fit->block->size <= block->size && !small)
+                        return;
+                if (small && (!block->open || !block->is_slot || block->klass != want->klass)) {
+                        block = block->newer;
+                        continue;
                 }
-                node = spm_tree_after(&lane->open, node);
+                if (belted(model, lane, want, reach, block, fit))
+                        return;
+                block = small ? block->newer : spm_bins_after(&lane->open, block);
         }
-        return false;
 }
 
 /* May the pool's blocks of @lane be had by way of a wait? */
 static bool may_donate(const struct spm_lane *lane, const struct spm_want *want)
 {
-        return lane->stream != want->stream && lane->open.root &&
+        return lane->stream != want->stream && lane->oldest &&
                spm_context_may_be_named(lane->stream->context) &&
                spm_stream_may_be_named(want->stream);
 }
@@ -153,7 +180,7 @@ bool spm_fit_followed(const struct spm_model *model, const struct spm_want *want
                         continue;
                 reach = spm_stream_reaches(want->stream, object->id);
                 if (reach)
-                        belted(model, lane, want, reach, fit);
+                        follow_lane(model, lane, want, reach, fit);
         }
         return fit->block != NULL;
 }
@@ -174,7 +201,7 @@ bool spm_fit_internal(const struct spm_model *model, const struct spm_want *want
 
                 if (!may_donate(lane, want))
                         continue;
-                block = best_of(&lane->open, want, &start);
+                block = best_open(lane, want, &start);
                 if (!block || (fit->block && fit->block->size <= block->size))
                         continue;
                 stamp = find_belt(model, want, lane, block);
@@ -194,34 +221,32 @@ static bool may_stitch(const struct spm_block *block, const struct spm_lane *lan
 {
         if (!block)
                 return false;
-        return block->state == SPM_BLOCK_READY ||
-               (block->state == SPM_BLOCK_PENDING && block->lane == lane && block->open &&
+        return spm_block_state(block) == SPM_BLOCK_READY ||
+               (spm_block_state(block) == SPM_BLOCK_PENDING && block->lane == lane && block->open &&
                 block->dep_count == 1);
 }
 
-/* Joins @block with the neighbours that its lane's stream may have as well. */
-static struct spm_block *stitch(struct spm_model *model, struct spm_lane *lane,
-                                struct spm_block *first, const struct spm_block *end)
+/* Joins [@first, @end), which are such; the one freed last stands for all. */
+static struct spm_block *stitch(struct spm_model *model, struct spm_block *first,
+                                const struct spm_block *end)
 {
-        struct spm_point latest = {.stream = lane->object.id};
+        struct spm_block *latest = NULL;
         struct spm_block *other;
 
-        for (other = first; other != end; other = other->next) {
-                if (other->state == SPM_BLOCK_READY) {
-                        spm_pool_take_ready(other);
-                        continue;
-                }
-                if (latest.position < other->deps[0].position)
-                        latest.position = other->deps[0].position;
-                spm_limbo_take(model, other);
+        for (other = first; other != end; other = other->next)
+                if (spm_block_state(other) == SPM_BLOCK_PENDING &&
+                    (!latest || latest->positions[0] <= other->positions[0]))
+                        latest = other;
+        while (latest != first) {
+                bool last = latest->previous == first;
+
+                spm_limbo_absorb(model, latest, latest->previous);
+                if (last)
+                        break;
         }
-        while (first->next != end)
-                spm_block_absorb(model, first, first->next);
-        first->dep_count = 1;
-        first->deps[0] = latest;
-        /* It lies in its lane as one block now; the latest point stands for all. */
-        spm_limbo_put(model, first);
-        return first;
+        while (latest->next != end)
+                spm_limbo_absorb(model, latest, latest->next);
+        return latest;
 }
 
 /* Grows [*first, *end) over neighbours; a few on each side. */
@@ -238,26 +263,32 @@ static void widen(const struct spm_lane *lane, struct spm_block **first, struct 
 bool spm_fit_stitched(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit)
 {
         struct spm_lane *lane = own_lane(want);
-        struct spm_node *node = lane ? spm_tree_last(&lane->open) : NULL;
+        struct spm_block *block;
         unsigned int tried;
 
         *fit = (struct spm_fit){0};
-        for (tried = 0; node && tried < CANDIDATES_MAX; tried++) {
-                struct spm_block *first = by_size(node);
-                struct spm_block *end = first->next;
-                const struct spm_segment_state *segment = first->segment;
+        if (!lane || want->klass != SPM_NO_CLASS)
+                return false;
+        block = spm_bins_largest(&lane->open);
+        for (tried = 0; block && tried < CANDIDATES_MAX; tried++) {
+                struct spm_block *first = block;
+                struct spm_block *end = block->next;
                 struct spm_block whole = {0};
 
-                if (first->dep_count == 1)
+                if (block->dep_count == 1)
                         widen(lane, &first, &end);
                 whole.address = first->address;
-                whole.size = (size_t)((end ? end->address : segment->base + segment->size) -
+                whole.size = (size_t)((end ? end->address : block->area->base + block->area->size) -
                                       first->address);
-                if (holds(&whole, want, &fit->start)) {
-                        fit->block = stitch(model, lane, first, end);
-                        return true;
+                if (holds(&whole, want->size, want->align, &fit->start)) {
+                        fit->block = stitch(model, first, end);
+                        if (fit->block->open)
+                                return true;
+                        /* Its set could not grow. */
+                        fit->block = NULL;
+                        return false;
                 }
-                node = spm_tree_before(&lane->open, node);
+                block = spm_bins_before(&lane->open, block);
         }
         return false;
 }

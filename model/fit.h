@@ -30,9 +30,11 @@
 struct spm_want {
         struct spm_pool_state *pool;
         struct spm_stream_state *stream; /* NULL for SYNC and HOST pools */
+        struct spm_heap *heap;
         size_t requested;
         size_t size;
         size_t align;
+        unsigned int klass; /* of a slot, or SPM_NO_CLASS */
 };
 
 struct spm_fit {
@@ -41,6 +43,11 @@ struct spm_fit {
         struct spm_stamp_state *belt; /* to wait for, or NULL */
         struct spm_lane *donor;       /* of an internal fit that needs a stamp first, or NULL */
 };
+
+/** spm_fit_place() - the smallest READY block with room for @size bytes at a multiple of @align, or
+ * NULL. @start: return argument, where */
+struct spm_block *spm_fit_place(const struct spm_bins *bins, size_t size, size_t align,
+                                uint64_t *start);
 
 /* Each returns false if there is none. */
 bool spm_fit_bare(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit);

@@ -12,15 +12,15 @@
 
 #include <assert.h>
 
-#include "action.h"
+#include "grow.h"
+#include "limbo.h"
 #include "serve.h"
 #include "state.h"
 #include "trim.h"
 #include "wait.h"
 
-#define GROW_MAX   4
-#define DONORS_MAX 2 /* streams that a request may have stamped for it */
-#define MIB        ((size_t)1 << 20)
+#define GROW_MAX   4096 /* steps: a large request in small pieces takes many */
+#define DONORS_MAX 2    /* streams that a request may have stamped for it */
 
 enum rung { START, POLLED, CROWDED, GROWING, INTERNAL, WAITING, RELEASING, REGROWING, TOP };
 
@@ -50,119 +50,64 @@ static enum spm_status serve(struct spm_model *model, const struct spm_want *wan
         return status;
 }
 
+static bool find_fit(struct spm_model *model, const struct spm_want *want,
+                     const struct spm_request *request, struct spm_fit *fit)
+{
+        struct spm_lane *lane;
+
+        if (spm_fit_bare(model, want, fit))
+                return true;
+        lane = want->stream ? spm_limbo_find(want->pool, want->stream->object.id) : NULL;
+        if (lane && spm_limbo_join(model, lane) && spm_fit_bare(model, want, fit))
+                return true;
+        if (spm_fit_followed(model, want, fit) || spm_fit_stitched(model, want, fit))
+                return true;
+        return spm_ladder_is_short(request) && spm_fit_internal(model, want, fit) && fit->belt;
+}
+
 static enum spm_status try_serve(struct spm_model *model, const struct spm_want *want,
                                  const struct spm_request *request, struct spm_block **block,
                                  struct spm_actions *actions)
 {
         struct spm_fit fit;
 
-        if (spm_fit_bare(model, want, &fit) || spm_fit_followed(model, want, &fit) ||
-            spm_fit_stitched(model, want, &fit))
+        if (find_fit(model, want, request, &fit))
                 return serve(model, want, &fit, block, actions);
-        if (spm_ladder_is_short(request) && spm_fit_internal(model, want, &fit) && fit.belt)
+        if (want->klass != SPM_NO_CLASS && spm_serve_slab(model, want) &&
+            find_fit(model, want, request, &fit))
                 return serve(model, want, &fit, block, actions);
         return SPM_E_UNKNOWN;
 }
 
-/* grow */
-
-static bool past_cap(const struct spm_pool_state *pool, uint64_t size)
-{
-        const struct spm_pool_config *config = &pool->config;
-
-        return config->max_size && (pool->reserved_bytes > config->max_size ||
-                                    size > config->max_size - pool->reserved_bytes);
-}
-
-enum spm_status spm_ladder_grow_model(struct spm_model *model, struct spm_pool_state *pool,
-                                      size_t size)
-{
-        struct spm_segment_state *segment;
-        uint64_t grain = pool->config.grain;
-        uint64_t base = (model->next_base + grain - 1) & ~(grain - 1);
-        enum spm_status status = spm_segment_new(model, pool, base, size, NULL, &segment);
-
-        if (status == SPM_OK) {
-                model->next_base = base + size;
-                pool->grows++;
-        }
-        return status == SPM_E_INVALID_VALUE ? SPM_E_OUT_OF_MEMORY : status;
-}
-
-/* What to ask for: enough for the request, and what is usual. Return: false if no size will do. */
-static bool growth(const struct spm_want *want, bool exact, size_t *size, size_t *preferred)
-{
-        const struct spm_pool_state *pool = want->pool;
-        const struct spm_pool_config *config = &pool->config;
-        size_t grain = config->grain;
-        size_t need = want->size;
-        size_t usual = config->segment_size;
-
-        /* A segment starts at a multiple of the grain only. */
-        if (want->align > grain)
-                need += want->align;
-        if (need < want->size || need + (grain - 1) < need)
-                return false;
-        need = (need + grain - 1) & ~(grain - 1);
-        if (past_cap(pool, need))
-                return false;
-
-        if (want->size <= MIB && pool->reserved_bytes < config->segment_size)
-                usual = 2 * MIB;
-        if (!pool->reserved_bytes && usual < config->initial_size)
-                usual = config->initial_size;
-        usual = (usual + grain - 1) & ~(grain - 1);
-        if (usual < need || exact || past_cap(pool, usual))
-                usual = need;
-        *size = need;
-        *preferred = usual;
-        return true;
-}
-
-static bool passes_mark(const struct spm_pool_state *pool, uint64_t size)
-{
-        return pool->reserved_bytes + size > pool->reserved_high;
-}
-
 /*
- * Segments that nobody uses are given back rather than kept beside a new one: what a pool reserves
- * passes its high mark only when none of it is idle. A program whose blocks vary in size would else
- * collect a segment for every size. Segments that cost a barrier are left alone (F10).
+ * Memory is short: a small request may have a page of its own where there is no room for a run, and
+ * any request may have what lies in the other heap.
  */
-static void make_way(struct spm_model *model, struct spm_pool_state *pool, uint64_t size,
-                     struct spm_actions *actions)
-{
-        uint64_t released = 0;
-
-        if (!passes_mark(pool, size) || pool->config.release_needs_idle)
-                return;
-        spm_trim_pool(model, pool, pool->reserved_high > size ? pool->reserved_high - size : 0, 0,
-                      &released, actions);
-}
-
-/* Return: SPM_OK to look again at once, SPM_AGAIN, or SPM_E_OUT_OF_MEMORY to climb on. */
-static enum spm_status grow(struct spm_model *model, const struct spm_want *want, bool exact,
-                            struct spm_actions *actions)
+static enum spm_status try_elsewhere(struct spm_model *model, const struct spm_want *want,
+                                     const struct spm_request *request, struct spm_block **block,
+                                     struct spm_actions *actions)
 {
         struct spm_pool_state *pool = want->pool;
-        struct spm_action *action;
-        size_t size;
-        size_t preferred;
+        struct spm_want other = *want;
+        enum spm_status status = SPM_E_UNKNOWN;
+        unsigned int i;
 
-        if (!growth(want, exact, &size, &preferred))
-                return SPM_E_OUT_OF_MEMORY;
-        make_way(model, pool, preferred, actions);
-        if (pool->config.provider == SPM_PROVIDER_MODEL)
-                return spm_ladder_grow_model(model, pool, preferred);
-        if (!spm_actions_room(actions))
-                return SPM_AGAIN;
-        action = spm_action_add(actions, SPM_ACT_GROW);
-        action->context = pool->config.context;
-        action->pool = pool->object.id;
-        action->size = size;
-        action->preferred = preferred;
-        return SPM_AGAIN;
+        for (i = 0; i < pool->heap_count && status == SPM_E_UNKNOWN; i++) {
+                other = *want;
+                other.heap = &pool->heaps[i];
+                if (other.heap != want->heap)
+                        status = try_serve(model, &other, request, block, actions);
+                if (want->klass == SPM_NO_CLASS || status != SPM_E_UNKNOWN)
+                        continue;
+                other.klass = SPM_NO_CLASS;
+                other.size = pool->page;
+                other.align = pool->page;
+                status = try_serve(model, &other, request, block, actions);
+        }
+        return status;
 }
+
+/* grow */
 
 void spm_ladder_refused(struct spm_request *request)
 {
@@ -210,7 +155,7 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
                 step_to(request, CROWDED);
                 return SPM_OK;
         case CROWDED:
-                if (passes_mark(want->pool, want->size) &&
+                if (want->pool->reserved_bytes + want->size > want->pool->reserved_high &&
                     spm_wait_ask_own(model, want, request, actions))
                         return SPM_AGAIN;
                 step_to(request, GROWING);
@@ -219,7 +164,7 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
         case REGROWING:
                 status = SPM_E_OUT_OF_MEMORY;
                 if (request->tries++ < GROW_MAX)
-                        status = grow(model, want, request->stage == REGROWING, actions);
+                        status = spm_grow_ask(model, want, request->stage == REGROWING, actions);
                 if (status != SPM_E_OUT_OF_MEMORY)
                         return status;
                 spm_ladder_refused(request);
@@ -254,6 +199,8 @@ enum spm_status spm_ladder_climb(struct spm_model *model, const struct spm_want 
         assert(request->stage <= TOP);
         do {
                 status = try_serve(model, want, request, block, actions);
+                if (status == SPM_E_UNKNOWN && spm_ladder_is_short(request))
+                        status = try_elsewhere(model, want, request, block, actions);
                 if (status == SPM_OK && !(*block)->fresh) {
                         (*block)->hit = true;
                         want->pool->hits++;

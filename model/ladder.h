@@ -40,8 +40,4 @@ bool spm_ladder_is_short(const struct spm_request *request);
 /** spm_ladder_refused() - the caller could not grow the pool. */
 void spm_ladder_refused(struct spm_request *request);
 
-/** spm_ladder_grow_model() - a made-up segment of @size bytes at an address never used before. */
-enum spm_status spm_ladder_grow_model(struct spm_model *model, struct spm_pool_state *pool,
-                                      size_t size);
-
 #endif

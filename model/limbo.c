@@ -40,6 +40,7 @@ struct spm_lane *spm_limbo_lane(struct spm_model *model, struct spm_pool_state *
                 spm_host_free(model, lane);
                 return NULL;
         }
+        spm_bins_init(&lane->open, pool->config.align);
         lane->pool = pool;
         lane->stream = stream;
         lane->next = stream->lanes;
@@ -51,10 +52,11 @@ static void forget_lane(struct spm_model *model, struct spm_lane *lane)
 {
         struct spm_lane **at = &lane->stream->lanes;
 
-        assert(!lane->order.root && !lane->open.root);
+        assert(!lane->oldest && spm_bins_is_empty(&lane->open));
         while (*at != lane)
                 at = &(*at)->next;
         *at = lane->next;
+        spm_bins_forget(model, &lane->open);
         spm_table_remove(model, &lane->pool->lanes, &lane->object);
         spm_host_free(model, lane);
 }
@@ -73,16 +75,22 @@ void spm_limbo_forget_pool(struct spm_model *model, struct spm_pool_state *pool)
 
 /* blocks */
 
-static void drop_done(const struct spm_model *model, struct spm_block *block)
+static void drop_done(struct spm_model *model, struct spm_block *block)
 {
-        const struct spm_pool_state *pool = block->segment->pool;
-        unsigned int kept = 0;
+        const struct spm_pool_state *pool = block->area->pool;
+        struct spm_point kept[SPM_BLOCK_DEPS];
+        unsigned int count = 0;
         unsigned int i;
 
-        for (i = 0; i < block->dep_count; i++)
-                if (!spm_pool_is_done(model, pool, block->deps[i]))
-                        block->deps[kept++] = block->deps[i];
-        block->dep_count = kept;
+        for (i = 0; i < block->dep_count; i++) {
+                struct spm_point point = spm_block_dep(block, i);
+
+                if (!spm_pool_is_done(model, pool, point))
+                        kept[count++] = point;
+        }
+        /* Fewer than there were, so there is room. */
+        if (count < block->dep_count)
+                spm_block_set_deps(model, block, kept, count);
 }
 
 /*
@@ -94,15 +102,14 @@ bool spm_limbo_covers(const struct spm_model *model, const struct spm_stream_sta
                       const struct spm_block *block, unsigned int i)
 {
         const struct spm_context_state *context = stream->context;
-        spm_stream id = block->deps[i].stream;
+        struct spm_point point = spm_block_dep(block, i);
 
-        if (spm_point_is_done(model, block->deps[i], false) ||
-            spm_stream_covers(stream, block->deps[i]))
+        if (spm_point_is_done(model, point, false) || spm_stream_covers(stream, point))
                 return true;
         if (stream->kind == SPM_STREAM_NON_BLOCKING || !i)
                 return false;
-        return id == context->line->object.id ||
-               (context->legacy_stream && id == context->legacy_stream->object.id);
+        return point.stream == context->line->object.id ||
+               (context->legacy_stream && point.stream == context->legacy_stream->object.id);
 }
 
 /* May the stream of its lane have the block in stream order? */
@@ -120,25 +127,88 @@ static bool is_open(const struct spm_model *model, const struct spm_block *block
         return true;
 }
 
-static void put_in_lane(struct spm_lane *lane, struct spm_block *block, bool open)
+static bool add_open(struct spm_model *model, struct spm_lane *lane, struct spm_block *block)
+{
+        struct spm_block **head;
+
+        if (!block->is_slot)
+                return spm_bins_insert(model, &lane->open, block);
+        head = &lane->slots[block->klass];
+        block->left = NULL;
+        block->right = *head;
+        if (*head)
+                (*head)->left = block;
+        *head = block;
+        return true;
+}
+
+static void take_open(struct spm_lane *lane, struct spm_block *block)
+{
+        if (!block->is_slot) {
+                spm_bins_remove(&lane->open, block);
+                return;
+        }
+        if (block->left)
+                block->left->right = block->right;
+        else
+                lane->slots[block->klass] = block->right;
+        if (block->right)
+                block->right->left = block->left;
+}
+
+/* Behind @older in the queue; NULL for the front. */
+static void link_behind(struct spm_lane *lane, struct spm_block *older, struct spm_block *block)
+{
+        struct spm_block *newer = older ? older->newer : lane->oldest;
+
+        block->older = older;
+        block->newer = newer;
+        if (older)
+                older->newer = block;
+        else
+                lane->oldest = block;
+        if (newer)
+                newer->older = block;
+        else
+                lane->newest = block;
+}
+
+static void unlink_queued(struct spm_lane *lane, struct spm_block *block)
+{
+        if (lane->joined == block)
+                lane->joined = block->older;
+        if (block->older)
+                block->older->newer = block->newer;
+        else
+                lane->oldest = block->newer;
+        if (block->newer)
+                block->newer->older = block->older;
+        else
+                lane->newest = block->older;
+}
+
+/* Its figures and its set, wherever it is in the queue. A set that cannot grow is done without. */
+static void count_in(struct spm_model *model, struct spm_lane *lane, struct spm_block *block,
+                     bool open)
+{
+        spm_block_become(block, SPM_BLOCK_PENDING);
+        block->lane = lane;
+        block->open = open && add_open(model, lane, block);
+        lane->shut += !block->open;
+        lane->bytes += block->size;
+}
+
+static void put_in_lane(struct spm_model *model, struct spm_lane *lane, struct spm_block *block,
+                        bool open)
 {
         struct spm_stream_state *stream = lane->stream;
-        uint64_t position = block->deps[0].position;
+        uint64_t position;
 
-        block->state = SPM_BLOCK_PENDING;
-        block->lane = lane;
-        block->open = open;
-        block->by_order.major = position;
-        block->by_order.minor = block->address;
-        spm_tree_insert(&lane->order, &block->by_order);
-        if (open) {
-                block->by_size.major = block->size;
-                block->by_size.minor = block->address;
-                spm_tree_insert(&lane->open, &block->by_size);
-        } else {
-                lane->shut++;
-        }
-        lane->bytes += block->size;
+        if (lane->newest && lane->newest->positions[0] > block->positions[0])
+                block->positions[0] = lane->newest->positions[0];
+        position = block->positions[0];
+        link_behind(lane, lane->newest, block);
+        count_in(model, lane, block, open);
         if (stream->freed < position)
                 stream->freed = position;
         if (!lane->unsynced || position < lane->unsynced)
@@ -149,48 +219,90 @@ static void put_in_lane(struct spm_lane *lane, struct spm_block *block, bool ope
 
 static void put_astray(struct spm_model *model, struct spm_block *block)
 {
-        block->state = SPM_BLOCK_PENDING;
+        spm_block_become(block, SPM_BLOCK_PENDING);
         block->lane = NULL;
         block->open = false;
-        block->by_order.left = NULL;
-        block->by_order.right = model->strays ? &model->strays->by_order : NULL;
+        block->older = NULL;
+        block->newer = model->strays;
         if (model->strays)
-                model->strays->by_order.left = &block->by_order;
+                model->strays->older = block;
         model->strays = block;
 }
 
 static void take_astray(struct spm_model *model, struct spm_block *block)
 {
-        struct spm_node *newer = block->by_order.left;
-        struct spm_node *older = block->by_order.right;
-
-        if (newer)
-                newer->right = older;
+        if (block->older)
+                block->older->newer = block->newer;
         else
-                model->strays = older ? spm_node_owner(older, struct spm_block, by_order) : NULL;
-        if (older)
-                older->left = newer;
+                model->strays = block->newer;
+        if (block->newer)
+                block->newer->older = block->older;
 }
 
 void spm_limbo_take(struct spm_model *model, struct spm_block *block)
 {
         struct spm_lane *lane = block->lane;
 
-        assert(block->state == SPM_BLOCK_PENDING);
+        assert(spm_block_state(block) == SPM_BLOCK_PENDING);
         if (!lane) {
                 take_astray(model, block);
         } else {
-                spm_tree_remove(&lane->order, &block->by_order);
+                unlink_queued(lane, block);
                 if (block->open)
-                        spm_tree_remove(&lane->open, &block->by_size);
+                        take_open(lane, block);
                 else
                         lane->shut--;
                 lane->bytes -= block->size;
         }
-        block->segment->pool->pending_bytes -= block->size;
-        spm_pool_count_busy(block, false);
-        block->state = SPM_BLOCK_LOOSE;
+        block->area->pool->pending_bytes -= block->size;
+        spm_block_become(block, SPM_BLOCK_LOOSE);
         block->lane = NULL;
+}
+
+void spm_limbo_put(struct spm_model *model, struct spm_block *block)
+{
+        struct spm_pool_state *pool = block->area->pool;
+        struct spm_lane *lane;
+
+        assert(spm_block_state(block) == SPM_BLOCK_LOOSE);
+        drop_done(model, block);
+        if (!block->dep_count) {
+                spm_pool_make_ready(model, block);
+                return;
+        }
+        pool->pending_bytes += block->size;
+        /* A point that is not complete has a stream. */
+        lane = spm_limbo_lane(model, pool, spm_subject_stream(model, block->streams[0]));
+        if (lane)
+                put_in_lane(model, lane, block, is_open(model, block, lane));
+        else
+                put_astray(model, block);
+}
+
+struct spm_block *spm_limbo_cut(struct spm_model *model, struct spm_block *block, size_t front,
+                                size_t size)
+{
+        struct spm_pool_state *pool = block->area->pool;
+        struct spm_lane *lane = block->lane;
+        struct spm_block *older = block->older;
+        struct spm_block *middle = block;
+
+        spm_limbo_take(model, block);
+        if (front) {
+                middle = spm_block_split(model, block, front);
+                link_behind(lane, older, block);
+                count_in(model, lane, block, true);
+                pool->pending_bytes += front;
+                older = block;
+        }
+        if (size < middle->size) {
+                struct spm_block *back = spm_block_split(model, middle, size);
+
+                link_behind(lane, older, back);
+                count_in(model, lane, back, true);
+                pool->pending_bytes += back->size;
+        }
+        return middle;
 }
 
 /* joining */
@@ -204,94 +316,94 @@ static unsigned int join_deps(const struct spm_block *a, const struct spm_block 
         unsigned int j;
 
         for (i = 0; i < count; i++)
-                deps[i] = a->deps[i];
+                deps[i] = spm_block_dep(a, i);
         for (j = 0; j < b->dep_count; j++) {
+                struct spm_point point = spm_block_dep(b, j);
+
                 for (i = 0; i < count; i++)
-                        if (deps[i].stream == b->deps[j].stream)
+                        if (deps[i].stream == point.stream)
                                 break;
                 if (i == SPM_BLOCK_DEPS)
                         return i + 1;
                 if (i == count)
-                        deps[count++] = b->deps[j];
-                else if (deps[i].position < b->deps[j].position)
-                        deps[i].position = b->deps[j].position;
+                        deps[count++] = point;
+                else if (deps[i].position < point.position)
+                        deps[i].position = point.position;
         }
         return count;
 }
 
-/*
- * A neighbour is joined if it is open in the same lane and no stamp lies between the two frees.
- * Otherwise a stream that keeps freeing next to old blocks would make them look new for ever, and
- * nobody who follows its events could have them.
- */
-static void try_join(struct spm_model *model, struct spm_block *block, struct spm_block *other,
-                     const struct spm_lane *lane)
+void spm_limbo_absorb(struct spm_model *model, struct spm_block *block, struct spm_block *other)
 {
-        struct spm_point deps[SPM_BLOCK_DEPS];
-        unsigned int count;
-        unsigned int i;
+        struct spm_lane *lane = block->lane;
+        struct spm_pool_state *pool = lane->pool;
+        size_t more = other->size;
 
-        if (!other || other->state != SPM_BLOCK_PENDING || other->lane != lane || !other->open)
-                return;
-        if (other->deps[0].position <= lane->stream->stamped)
-                return;
-        count = join_deps(block, other, deps);
-        if (count > SPM_BLOCK_DEPS)
-                return;
-        spm_limbo_take(model, other);
+        if (spm_block_state(other) == SPM_BLOCK_READY)
+                spm_pool_take_ready(other);
+        else
+                spm_limbo_take(model, other);
+        take_open(lane, block);
         spm_block_absorb(model, block, other);
-        block->dep_count = count;
-        for (i = 0; i < count; i++)
-                block->deps[i] = deps[i];
+        lane->bytes += more;
+        pool->pending_bytes += more;
+        block->open = add_open(model, lane, block);
+        lane->shut += !block->open;
 }
 
-void spm_limbo_put(struct spm_model *model, struct spm_block *block)
+/*
+ * A neighbour is joined if it is open in the same lane, was freed earlier, and no stamp lies
+ * between the two frees. Otherwise a stream that keeps freeing next to old blocks would make them
+ * look new for ever, and nobody who follows its events could have them.
+ */
+static bool try_join(struct spm_model *model, struct spm_block *block, struct spm_block *other)
 {
-        struct spm_stream_state *stream;
-        struct spm_lane *lane;
-        bool open;
+        const struct spm_lane *lane = block->lane;
+        struct spm_point deps[SPM_BLOCK_DEPS];
+        unsigned int count;
 
-        assert(block->state == SPM_BLOCK_LOOSE);
-        drop_done(model, block);
-        if (!block->dep_count) {
-                block->barred = false;
-                spm_pool_make_ready(model, block);
-                return;
+        if (!other || spm_block_state(other) != SPM_BLOCK_PENDING || other->lane != lane ||
+            !other->open || !block->open || other->positions[0] > block->positions[0])
+                return false;
+        if (spm_stamp_between(lane->stream, other->positions[0], block->positions[0]))
+                return false;
+        count = join_deps(block, other, deps);
+        if (!spm_block_set_deps(model, block, deps, count))
+                return false;
+        spm_limbo_absorb(model, block, other);
+        return true;
+}
+
+bool spm_limbo_join(struct spm_model *model, struct spm_lane *lane)
+{
+        struct spm_block *block = lane->joined ? lane->joined->newer : lane->oldest;
+        bool any = false;
+
+        /* From the oldest on, so that a block meets its elders. */
+        for (; block; block = block->newer) {
+                lane->joined = block;
+                if (block->is_slot || !block->open)
+                        continue;
+                while (try_join(model, block, block->previous))
+                        any = true;
+                while (try_join(model, block, block->next))
+                        any = true;
         }
-        /* A point that is not complete has a stream. */
-        stream = spm_subject_stream(model, block->deps[0].stream);
-        lane = spm_limbo_lane(model, block->segment->pool, stream);
-        open = lane && is_open(model, block, lane);
-        if (open && block->deps[0].position > stream->stamped) {
-                try_join(model, block, block->previous, lane);
-                try_join(model, block, block->next, lane);
-        }
-        block->segment->pool->pending_bytes += block->size;
-        spm_pool_count_busy(block, true);
-        if (lane)
-                put_in_lane(lane, block, open);
-        else
-                put_astray(model, block);
+        return any;
 }
 
 void spm_limbo_reopen(struct spm_model *model, struct spm_lane *lane)
 {
-        struct spm_node *node;
-        unsigned int looked = 0;
+        struct spm_block *block = lane->oldest;
+        unsigned int looked;
 
         if (!lane->shut || lane->pool->config.kind != SPM_POOL_ASYNC)
                 return;
-        for (node = spm_tree_first(&lane->order); node && looked < REOPEN_MAX; looked++) {
-                struct spm_block *block = spm_node_owner(node, struct spm_block, by_order);
-
-                node = spm_tree_after(&lane->order, node);
+        for (looked = 0; block && looked < REOPEN_MAX; looked++, block = block->newer) {
                 if (block->open || !is_open(model, block, lane))
                         continue;
-                lane->shut--;
-                block->open = true;
-                block->by_size.major = block->size;
-                block->by_size.minor = block->address;
-                spm_tree_insert(&lane->open, &block->by_size);
+                block->open = add_open(model, lane, block);
+                lane->shut -= block->open;
         }
 }
 
@@ -299,13 +411,10 @@ void spm_limbo_reopen(struct spm_model *model, struct spm_lane *lane)
 
 static void collect_lane(struct spm_model *model, struct spm_lane *lane)
 {
-        struct spm_node *node;
+        struct spm_block *block;
 
-        while ((node = spm_tree_first(&lane->order))) {
-                struct spm_block *block = spm_node_owner(node, struct spm_block, by_order);
-
-                if (!spm_pool_is_done(model, lane->pool, block->deps[0]))
-                        break;
+        while ((block = lane->oldest) &&
+               spm_pool_is_done(model, lane->pool, spm_block_dep(block, 0))) {
                 spm_limbo_take(model, block);
                 spm_limbo_put(model, block);
         }
@@ -316,9 +425,7 @@ void spm_limbo_collect_strays(struct spm_model *model)
         struct spm_block *block = model->strays;
 
         while (block) {
-                struct spm_node *older = block->by_order.right;
-                struct spm_block *next =
-                        older ? spm_node_owner(older, struct spm_block, by_order) : NULL;
+                struct spm_block *next = block->newer;
 
                 spm_limbo_take(model, block);
                 spm_limbo_put(model, block);
@@ -352,7 +459,7 @@ void spm_limbo_collect_stream(struct spm_model *model, struct spm_stream_state *
         for (lane = stream->lanes; lane; lane = lane->next) {
                 collect_lane(model, lane);
                 mark_synced(lane, stream->done_sync);
-                empty = empty && !lane->order.root;
+                empty = empty && !lane->oldest;
         }
         spm_stamp_settle(model, stream);
 

@@ -8,11 +8,16 @@
  * A pending block waits for a few points. It lies in the lane of its
  * pool and of the stream of the first point, ordered by position; when that
  * point is complete it moves to the lane of the next, and when none is left
- * it is READY.
+ * it is READY. A lane is a queue: what would have to be put between two others
+ * is put last, and waits for the last one's point instead of its own.
  *
  * A pending block is open if the stream of its lane may have it at once, in
  * stream order: the stream's later work runs after everything the block waits
  * for. Blocks of synchronous pools are never open (F1, I8).
+ *
+ * Open blocks are not joined when they are freed, so that the next allocation
+ * of the same size finds its block as it was; only when nothing fits
+ * (spm_limbo_join()).
  */
 
 #include <stdbool.h>
@@ -20,19 +25,23 @@
 #include <stdint.h>
 #include <streampool/model.h>
 
+#include "area.h"
+#include "bins.h"
 #include "order.h"
-#include "segment.h"
+#include "slab.h"
 #include "subject.h"
 #include "table.h"
-#include "tree.h"
 
 struct spm_lane {
         struct spm_object object; /* by its stream's handle in its pool */
         struct spm_pool_state *pool;
         struct spm_stream_state *stream;
-        struct spm_lane *next; /* of the same stream, in another pool */
-        struct spm_tree open;  /* by size, then address */
-        struct spm_tree order; /* all its blocks by position, then address */
+        struct spm_lane *next;                /* of the same stream, in another pool */
+        struct spm_bins open;                 /* its open blocks */
+        struct spm_block *slots[SPM_CLASSES]; /* its open slots, the newest first */
+        struct spm_block *oldest;             /* all its blocks by position */
+        struct spm_block *newest;
+        struct spm_block *joined; /* the newest that was looked at by spm_limbo_join() */
         uint64_t bytes;
         size_t shut;       /* blocks that are not open, though they may become so */
         uint64_t unsynced; /* first point freed at that the program has not waited for; 0: none */
@@ -51,11 +60,30 @@ bool spm_limbo_covers(const struct spm_model *model, const struct spm_stream_sta
                       const struct spm_block *block, unsigned int i);
 
 /** spm_limbo_put() - a LOOSE block whose dependencies are set becomes PENDING, or READY if all of
- * them are complete. Adjacent blocks of the same lane are joined, and their dependencies (I5). */
+ * them are complete. */
 void spm_limbo_put(struct spm_model *model, struct spm_block *block);
 
 /** spm_limbo_take() - PENDING to LOOSE; dependencies are kept. */
 void spm_limbo_take(struct spm_model *model, struct spm_block *block);
+
+/**
+ * spm_limbo_cut() - take the middle out of an open block
+ * @front: bytes before it, may be 0
+ * @size:  bytes of the middle
+ *
+ * What is before and behind stays in the lane, where the block was. Two records are at hand.
+ * Return: the middle, LOOSE.
+ */
+struct spm_block *spm_limbo_cut(struct spm_model *model, struct spm_block *block, size_t front,
+                                size_t size);
+
+/** spm_limbo_join() - join adjacent open blocks of the lane, and their dependencies (I5). Each
+ * block is looked at once, however often it is called. Return: was anything joined? */
+bool spm_limbo_join(struct spm_model *model, struct spm_lane *lane);
+
+/** spm_limbo_absorb() - the open @block also gets its neighbour @other, READY or open in the same
+ * lane, and waits for what either waited for. */
+void spm_limbo_absorb(struct spm_model *model, struct spm_block *block, struct spm_block *other);
 
 /**
  * spm_limbo_complete() - the host has seen all points of @clock complete

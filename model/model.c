@@ -61,22 +61,50 @@ enum spm_status spm_model_new(const struct spm_config *config, struct spm_model 
         return SPM_OK;
 }
 
-/* All its blocks become free, whatever they were waiting for. */
+/* Whatever it was waiting for, and whoever knows of it: its memory is about to be given back. */
+static void kill_block(struct spm_model *model, struct spm_block *block)
+{
+        switch (spm_block_state(block)) {
+        case SPM_BLOCK_LIVE:
+                spm_pool_count_live(block, false);
+                if (!block->is_slot)
+                        spm_area_note(block, false);
+                spm_block_become(block, SPM_BLOCK_LOOSE);
+                break;
+        case SPM_BLOCK_PENDING:
+                spm_limbo_take(model, block);
+                break;
+        case SPM_BLOCK_SEALED:
+                spm_pool_unseal(block);
+                break;
+        default:
+                return;
+        }
+        block->exported = false;
+        spm_pool_make_ready(model, block);
+}
+
+static void kill_slots(struct spm_model *model, struct spm_slab *slab)
+{
+        uint32_t i;
+
+        for (i = 0; i < slab->count; i++)
+                kill_block(model, &slab->slots[i]);
+}
+
 static void kill_blocks(struct spm_model *model, struct spm_pool_state *pool)
 {
-        while (pool->busy) {
-                struct spm_block *block = pool->busy->first;
+        struct spm_area *area;
+        struct spm_block *tile;
 
-                while (block->state != SPM_BLOCK_LIVE && block->state != SPM_BLOCK_PENDING)
-                        block = block->next;
-                if (block->state == SPM_BLOCK_LIVE) {
-                        spm_pool_count_live(block, false);
-                        spm_block_unliven(model, block);
-                } else {
-                        spm_limbo_take(model, block);
-                }
-                spm_pool_make_ready(model, block);
-        }
+        /* A slab may be retired at its last slot, and joins its neighbours: then look again. */
+        for (area = pool->areas; area; area = area->next)
+                for (tile = area->first; tile; tile = tile->next)
+                        if (spm_block_state(tile) == SPM_BLOCK_SLAB)
+                                kill_slots(model, tile->slab);
+                        else
+                                kill_block(model, tile);
+        spm_slab_shed(model, pool);
 }
 
 /* Nothing is served from it between the steps in which its memory is given back. */
@@ -85,13 +113,22 @@ static void end_pool(struct spm_model *model, struct spm_pool_state *pool)
         kill_blocks(model, pool);
         model->closed_pools += !pool->closed;
         pool->closed = true;
+        spm_pool_end(pool);
 }
 
 static void forget_pool(struct spm_model *model, struct spm_pool_state *pool)
 {
+        struct spm_object *object = model->segments.head;
+
         kill_blocks(model, pool);
-        while (pool->idle)
-                spm_segment_free(model, pool->idle);
+        spm_pool_end(pool);
+        while (object) {
+                struct spm_segment_state *segment = (struct spm_segment_state *)object;
+
+                object = spm_object_next(object);
+                if (segment->area->pool == pool)
+                        spm_segment_drop(model, segment);
+        }
         spm_pool_free(model, pool);
 }
 
@@ -135,6 +172,7 @@ void spm_model_free(struct spm_model *model)
         spm_stamp_forget(model);
         spm_snapshot_forget(model);
         spm_table_forget(model);
+        spm_slab_forget(model);
         spm_block_forget_spares(model);
         last.config = model->config;
         spm_host_free(&last, model);
@@ -168,12 +206,10 @@ enum spm_status spm_context_remove(struct spm_model *model, spm_context id,
                 forget_streams(model, context);
         }
         for (pool = spm_pool_first(model); pool; pool = next) {
-                uint64_t released = 0;
-
                 next = spm_pool_next(pool);
                 if (pool->config.context != id)
                         continue;
-                if (spm_trim_pool(model, pool, 0, 0, &released, actions)) {
+                if (spm_trim_ended(model, pool, actions)) {
                         model->closed_pools -= pool->closed;
                         spm_pool_free(model, pool);
                 } else {

@@ -13,11 +13,25 @@
 #include "state.h"
 #include "subject.h"
 
+#define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
+
+/* Of a range that is made up: more than any device has. */
+#define RANGE_SIZE ((uint64_t)1 << 40)
 
 static bool is_power_of_two(size_t n)
 {
         return n && !(n & (n - 1));
+}
+
+/* Sizes of slabs that fit a smaller grain or alignment than usual. */
+static size_t usual_small(const struct spm_pool_config *config)
+{
+        size_t small = (config->growth == SPM_GROWTH_TIGHT ? 4 : 32) * KIB;
+
+        while (small * 64 > config->grain)
+                small /= 2;
+        return small;
 }
 
 static void fill_defaults(struct spm_pool_config *config)
@@ -25,9 +39,12 @@ static void fill_defaults(struct spm_pool_config *config)
         if (!config->grain)
                 config->grain = 2 * MIB;
         if (!config->segment_size)
-                config->segment_size = 32 * MIB;
+                config->segment_size =
+                        config->growth == SPM_GROWTH_TIGHT ? config->grain : 32 * MIB;
         if (!config->align)
                 config->align = 512;
+        if (!config->small_size)
+                config->small_size = usual_small(config);
         if (!config->large_align)
                 config->large_align = config->align;
 }
@@ -43,6 +60,14 @@ static enum spm_status check_config(const struct spm_model *model,
         if (!is_power_of_two(config->grain) || !is_power_of_two(config->align) ||
             !is_power_of_two(config->large_align) || config->align > config->grain)
                 return SPM_E_INVALID_VALUE;
+        if (!is_power_of_two(config->small_size) || config->small_size > config->grain ||
+            config->small_size / 64 > config->align ||
+            (unsigned int)config->growth > SPM_GROWTH_TIGHT)
+                return SPM_E_INVALID_VALUE;
+        if (config->range_base % config->grain || config->range_size % config->grain ||
+            !config->range_base != !config->range_size ||
+            config->range_base + config->range_size < config->range_base)
+                return SPM_E_INVALID_VALUE;
         if ((unsigned int)config->kind > SPM_POOL_HOST ||
             (unsigned int)config->provider > SPM_PROVIDER_MODEL)
                 return SPM_E_INVALID_VALUE;
@@ -53,6 +78,39 @@ static enum spm_status check_config(const struct spm_model *model,
 
                 if (!context || context->gone)
                         return SPM_E_UNKNOWN;
+        }
+        return SPM_OK;
+}
+
+/*
+ * A pool that was promised an amount, at most or to begin with, has one heap, so that it is there
+ * for blocks of any size.
+ */
+static enum spm_status make_heaps(struct spm_model *model, struct spm_pool_state *pool)
+{
+        struct spm_pool_config *config = &pool->config;
+        bool parted = !config->max_size && !config->initial_size;
+        unsigned int i;
+
+        if (config->provider == SPM_PROVIDER_MODEL && !config->range_size) {
+                config->range_base = (model->next_base + config->grain - 1) & ~(config->grain - 1);
+                config->range_size = RANGE_SIZE;
+                model->next_base = config->range_base + config->range_size;
+        }
+        pool->heap_count = config->range_size / config->grain > 1 && parted ? 2 : 1;
+        for (i = 0; i < pool->heap_count; i++)
+                spm_bins_init(&pool->heaps[i].ready, config->align);
+        if (!config->range_size)
+                return SPM_OK;
+        if (spm_area_overlaps(model, config->range_base, config->range_size))
+                return SPM_E_INVALID_VALUE;
+        for (i = 0; i < pool->heap_count; i++) {
+                uint64_t size = config->range_size / pool->heap_count & ~(config->grain - 1);
+                struct spm_area *area =
+                        spm_area_new(model, pool, i, config->range_base + i * size, size, false);
+
+                if (!area)
+                        return SPM_E_HOST_MEMORY;
         }
         return SPM_OK;
 }
@@ -75,9 +133,15 @@ enum spm_status spm_pool_new(struct spm_model *model, const struct spm_pool_conf
         pool->follow = true;
         pool->opportunistic = true;
         pool->internal = true;
+        pool->page = full.small_size > full.align ? full.small_size : full.align;
         if (!spm_table_add(model, &model->pools, &pool->object)) {
                 spm_host_free(model, pool);
                 return SPM_E_HOST_MEMORY;
+        }
+        status = make_heaps(model, pool);
+        if (status) {
+                spm_pool_free(model, pool);
+                return status;
         }
         *result = pool;
         return SPM_OK;
@@ -85,8 +149,13 @@ enum spm_status spm_pool_new(struct spm_model *model, const struct spm_pool_conf
 
 void spm_pool_free(struct spm_model *model, struct spm_pool_state *pool)
 {
-        assert(!pool->busy && !pool->idle);
+        unsigned int i;
+
         spm_limbo_forget_pool(model, pool);
+        while (pool->areas)
+                spm_area_free(model, pool->areas);
+        for (i = 0; i < pool->heap_count; i++)
+                spm_bins_forget(model, &pool->heaps[i].ready);
         spm_host_free(model, pool->access);
         spm_table_remove(model, &model->pools, &pool->object);
         spm_host_free(model, pool);
@@ -242,7 +311,15 @@ void spm_pool_reset_peaks(struct spm_pool_state *pool)
 
 void spm_pool_figures(const struct spm_pool_state *pool, struct spm_stats *stats)
 {
-        const struct spm_node *largest = spm_tree_last(&pool->ready);
+        const struct spm_block *largest = NULL;
+        unsigned int i;
+
+        for (i = 0; i < pool->heap_count; i++) {
+                const struct spm_block *block = spm_bins_largest(&pool->heaps[i].ready);
+
+                if (block && (!largest || block->size > largest->size))
+                        largest = block;
+        }
 
         *stats = (struct spm_stats){
                 .reserved_current = pool->reserved_bytes,
@@ -255,141 +332,14 @@ void spm_pool_figures(const struct spm_pool_state *pool, struct spm_stats *stats
                 .pending_bytes = pool->pending_bytes,
                 .ready_bytes = pool->ready_bytes,
                 .sealed_bytes = pool->sealed_bytes,
-                .largest_ready = largest ? largest->major : 0,
+                .largest_ready = largest ? largest->size : 0,
                 .segments = pool->segment_count,
                 .allocs = pool->allocs,
                 .frees = pool->frees,
                 .hits = pool->hits,
                 .grows = pool->grows,
                 .releases = pool->releases,
+                .moves = pool->moves,
                 .undone = pool->undone,
         };
-}
-
-/* segments and blocks */
-
-static void link_idle(struct spm_pool_state *pool, struct spm_segment_state *segment)
-{
-        segment->next = NULL;
-        segment->previous = pool->last_idle;
-        if (pool->last_idle)
-                pool->last_idle->next = segment;
-        else
-                pool->idle = segment;
-        pool->last_idle = segment;
-}
-
-static void link_busy(struct spm_pool_state *pool, struct spm_segment_state *segment)
-{
-        segment->previous = NULL;
-        segment->next = pool->busy;
-        if (pool->busy)
-                pool->busy->previous = segment;
-        pool->busy = segment;
-}
-
-static void unlink_segment(struct spm_segment_state *segment)
-{
-        struct spm_pool_state *pool = segment->pool;
-
-        if (segment->previous)
-                segment->previous->next = segment->next;
-        else if (pool->idle == segment)
-                pool->idle = segment->next;
-        else
-                pool->busy = segment->next;
-        if (segment->next)
-                segment->next->previous = segment->previous;
-        else if (pool->last_idle == segment)
-                pool->last_idle = segment->previous;
-}
-
-void spm_pool_attach_segment(struct spm_pool_state *pool, struct spm_segment_state *segment)
-{
-        segment->pool = pool;
-        link_idle(pool, segment);
-        pool->segment_count++;
-        pool->reserved_bytes += segment->size;
-        if (pool->reserved_high < pool->reserved_bytes)
-                pool->reserved_high = pool->reserved_bytes;
-}
-
-void spm_pool_detach_segment(struct spm_segment_state *segment)
-{
-        unlink_segment(segment);
-        segment->pool->segment_count--;
-        segment->pool->reserved_bytes -= segment->size;
-}
-
-void spm_pool_count_busy(struct spm_block *block, bool busy)
-{
-        struct spm_segment_state *segment = block->segment;
-
-        if (busy && !segment->busy++) {
-                unlink_segment(segment);
-                link_busy(segment->pool, segment);
-        } else if (!busy && !--segment->busy) {
-                unlink_segment(segment);
-                link_idle(segment->pool, segment);
-        }
-}
-
-void spm_pool_make_ready(struct spm_model *model, struct spm_block *block)
-{
-        struct spm_pool_state *pool = block->segment->pool;
-
-        assert(block->state == SPM_BLOCK_LOOSE);
-        block->dep_count = 0;
-        if (block->exported) {
-                block->state = SPM_BLOCK_SEALED;
-                pool->sealed_bytes += block->size;
-                block->segment->sealed += block->size;
-                return;
-        }
-        if (block->previous && block->previous->state == SPM_BLOCK_READY) {
-                struct spm_block *other = block->previous;
-
-                spm_pool_take_ready(other);
-                spm_block_absorb(model, block, other);
-        }
-        if (block->next && block->next->state == SPM_BLOCK_READY) {
-                struct spm_block *other = block->next;
-
-                spm_pool_take_ready(other);
-                spm_block_absorb(model, block, other);
-        }
-        block->state = SPM_BLOCK_READY;
-        block->by_size.major = block->size;
-        block->by_size.minor = block->address;
-        spm_tree_insert(&pool->ready, &block->by_size);
-        pool->ready_bytes += block->size;
-}
-
-void spm_pool_take_ready(struct spm_block *block)
-{
-        struct spm_pool_state *pool = block->segment->pool;
-
-        assert(block->state == SPM_BLOCK_READY);
-        spm_tree_remove(&pool->ready, &block->by_size);
-        pool->ready_bytes -= block->size;
-        block->state = SPM_BLOCK_LOOSE;
-}
-
-void spm_pool_count_live(const struct spm_block *block, bool live)
-{
-        struct spm_pool_state *pool = block->segment->pool;
-
-        if (!live) {
-                pool->live_blocks--;
-                pool->used_bytes -= block->requested;
-                pool->rounded_bytes -= block->size;
-                return;
-        }
-        pool->live_blocks++;
-        pool->used_bytes += block->requested;
-        pool->rounded_bytes += block->size;
-        if (pool->live_blocks_high < pool->live_blocks)
-                pool->live_blocks_high = pool->live_blocks;
-        if (pool->used_high < pool->used_bytes)
-                pool->used_high = pool->used_bytes;
 }

@@ -5,9 +5,13 @@
 /*
  * Pool -- whose memory it is, its attributes and its figures
  *
- * A pool owns segments, the set of its READY blocks, and a lane for each
- * stream that its blocks were allocated or freed on. Every byte of a segment
- * is counted once: as rounded (live), pending, ready or sealed.
+ * A pool owns areas, the set of its READY blocks, and a lane for each stream
+ * that its blocks were allocated or freed on. Every byte of a segment is
+ * counted once: as rounded (live), pending, ready or sealed.
+ *
+ * READY blocks and holes are kept in heaps. A pool with a range has two, each
+ * with one half of it: small blocks and large ones do not mix, so that a small
+ * one does not pin what could be moved. Otherwise there is one.
  */
 
 #include <stdbool.h>
@@ -15,29 +19,47 @@
 #include <stdint.h>
 #include <streampool/model.h>
 
-#include "segment.h"
+#include "area.h"
+#include "bins.h"
+#include "slab.h"
 #include "table.h"
-#include "tree.h"
+
+/* The largest block of the heap for small ones. */
+#define SPM_HEAP_SMALL ((size_t)1 << 20)
 
 struct spm_peer_access {
         int peer;
         enum spm_access access;
 };
 
+struct spm_heap {
+        struct spm_bins ready;   /* READY blocks */
+        struct spm_block *holes; /* of its range, the newest first */
+        struct spm_block *wild;  /* the hole at the range's end, or NULL */
+};
+
+struct spm_magazine;
+
 struct spm_pool_state {
         struct spm_object object;
         struct spm_pool_config config; /* release_threshold as now in force */
         bool closed;                   /* destroyed; stays until its last segment is gone */
+        bool ended;                    /* its memory is being given back, whatever it was */
         bool synced;                   /* a synchronisation has just completed blocks of it (A13) */
         bool follow;
         bool opportunistic;
         bool internal;
 
-        struct spm_tree ready;          /* READY blocks by size, then address */
-        struct spm_table lanes;         /* by stream */
-        struct spm_segment_state *busy; /* segments, newest first */
-        struct spm_segment_state *idle; /* segments without LIVE or PENDING blocks, oldest first */
-        struct spm_segment_state *last_idle;
+        size_t page; /* small_size, or the alignment if there are no slabs */
+        unsigned int heap_count;
+        struct spm_heap heaps[2];
+        struct spm_slab *slabs[SPM_CLASSES]; /* with READY slots */
+        struct spm_area *areas;
+        struct spm_block *spanning; /* READY blocks that hold whole segments, oldest first */
+        struct spm_block *last_spanning;
+        struct spm_block *sealed; /* linked by newer */
+        struct spm_table lanes;   /* by stream */
+        struct spm_magazine *magazines;
 
         uint64_t used_bytes; /* as asked for */
         uint64_t rounded_bytes;
@@ -48,6 +70,7 @@ struct spm_pool_state {
         uint64_t live_blocks;
         uint64_t segment_count;
         uint64_t used_high;
+        uint64_t busy_high; /* of rounded and pending bytes together */
         uint64_t reserved_high;
         uint64_t live_blocks_high;
         uint64_t allocs;
@@ -55,6 +78,7 @@ struct spm_pool_state {
         uint64_t hits;
         uint64_t grows;
         uint64_t releases;
+        uint64_t moves;
         uint64_t undone;
 
         struct spm_peer_access *access; /* peers whose access was ever set */
@@ -98,18 +122,35 @@ void spm_pool_figures(const struct spm_pool_state *pool, struct spm_stats *stats
 
 /* segments and blocks */
 
-void spm_pool_attach_segment(struct spm_pool_state *pool, struct spm_segment_state *segment);
-void spm_pool_detach_segment(struct spm_segment_state *segment);
+/** spm_pool_heap() - the one that blocks of @size belong to. */
+static inline struct spm_heap *spm_pool_heap(struct spm_pool_state *pool, size_t size)
+{
+        return &pool->heaps[size > SPM_HEAP_SMALL && pool->heap_count > 1];
+}
 
-/** spm_pool_count_busy() - @block is LIVE or PENDING now, or no longer. */
-void spm_pool_count_busy(struct spm_block *block, bool busy);
+/** spm_pool_count_segment() - the pool has a segment more, or less. */
+void spm_pool_count_segment(struct spm_pool_state *pool, size_t size, bool more);
+
+/** spm_pool_end() - nothing of it is LIVE or PENDING: from now on only its segments count. */
+void spm_pool_end(struct spm_pool_state *pool);
 
 /** spm_pool_make_ready() - a LOOSE block that waits for nothing becomes READY, together with its
  * READY neighbours; or SEALED, if it was exported. */
 void spm_pool_make_ready(struct spm_model *model, struct spm_block *block);
 
-/** spm_pool_take_ready() - READY to LOOSE. */
+/** spm_pool_take_ready() - READY to LOOSE; not of slots. */
 void spm_pool_take_ready(struct spm_block *block);
+
+/** spm_pool_unseal() - SEALED to LOOSE, and no longer exported: it is about to be given back. */
+void spm_pool_unseal(struct spm_block *block);
+
+/** spm_pool_make_hole() - a LOOSE block without memory becomes a HOLE, together with its neighbours
+ * that are. */
+void spm_pool_make_hole(struct spm_model *model, struct spm_block *block);
+
+/* A block becomes a HOLE, or LOOSE again. */
+void spm_pool_add_hole(struct spm_block *block);
+void spm_pool_take_hole(struct spm_block *block);
 
 /** spm_pool_count_live() - the figures of an allocation, or of its end. */
 void spm_pool_count_live(const struct spm_block *block, bool live);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Segment -- driver memory tiled by blocks
- *
- * A record is never allocated in the middle of a change: whoever may split
- * first sees to it that spare records are at hand, and joining returns them.
- * So a free cannot fail.
+ * Segment -- memory that was obtained, and where it is
  */
 
 #include "segment.h"
@@ -15,72 +11,75 @@
 #include "pool.h"
 #include "state.h"
 
-static struct spm_block *take_spare(struct spm_model *model)
+static void note_segment(struct spm_segment_state *segment, struct spm_segment_state *value)
 {
-        struct spm_block *block = model->spare;
+        uint64_t grain = segment->area->pool->config.grain;
+        uint64_t at;
 
-        assert(block);
-        model->spare = block->next;
-        model->spares--;
-        model->blocks++;
-        *block = (struct spm_block){0};
-        return block;
+        for (at = segment->base; at - segment->base < segment->size; at += grain)
+                *spm_area_segment(segment->area, at) = value;
 }
 
-static void give_spare(struct spm_model *model, struct spm_block *block)
+/* The hole of one of the pool's ranges that has room for it all, or NULL. */
+static struct spm_block *find_hole(const struct spm_pool_state *pool, uint64_t base, size_t size)
 {
-        block->next = model->spare;
-        model->spare = block;
-        model->spares++;
-        model->blocks--;
-}
+        unsigned int i;
 
-bool spm_block_reserve(struct spm_model *model, unsigned int count)
-{
-        while (model->spares < count) {
-                struct spm_block *block = spm_host_new(model, sizeof(*block));
+        for (i = 0; i < pool->heap_count; i++) {
+                struct spm_block *hole = pool->heaps[i].holes;
 
-                if (!block)
-                        return false;
-                block->next = model->spare;
-                model->spare = block;
-                model->spares++;
+                for (; hole; hole = hole->right)
+                        if (base >= hole->address && base - hole->address <= hole->size &&
+                            hole->size - (base - hole->address) >= size)
+                                return hole;
         }
-        return true;
+        return NULL;
 }
 
-void spm_block_forget_spares(struct spm_model *model)
+/* Cuts the middle out of a hole; the parts before and behind stay holes. Two records are at hand.
+ */
+static struct spm_block *cut_hole(struct spm_model *model, struct spm_block *hole, uint64_t base,
+                                  size_t size)
 {
-        while (model->spare) {
-                struct spm_block *block = model->spare;
+        struct spm_block *middle = hole;
 
-                model->spare = block->next;
-                spm_host_free(model, block);
+        spm_pool_take_hole(hole);
+        if (base > hole->address) {
+                middle = spm_block_split(model, hole, (size_t)(base - hole->address));
+                spm_pool_add_hole(hole);
         }
-        model->spares = 0;
+        if (middle->size > size)
+                spm_pool_add_hole(spm_block_split(model, middle, size));
+        return middle;
 }
 
-static bool overlaps(const struct spm_model *model, uint64_t base, size_t size)
+/* A hole to put it in: of a range, or a new area of its own. */
+static enum spm_status make_place(struct spm_model *model, struct spm_pool_state *pool,
+                                  uint64_t base, size_t size, struct spm_block **hole)
 {
-        struct spm_node *node = spm_tree_at_most(&model->areas, base + (size - 1), UINT64_MAX);
-        struct spm_segment_state *other;
+        struct spm_area *area;
 
-        if (!node)
-                return false;
-        other = spm_node_owner(node, struct spm_segment_state, by_base);
-        return other->base + (other->size - 1) >= base;
+        *hole = find_hole(pool, base, size);
+        if (*hole)
+                return SPM_OK;
+        if (spm_area_overlaps(model, base, size))
+                return SPM_E_INVALID_VALUE;
+        area = spm_area_new(model, pool, pool->heap_count - 1, base, size, true);
+        if (!area)
+                return SPM_E_HOST_MEMORY;
+        *hole = area->first;
+        return SPM_OK;
 }
 
 enum spm_status spm_segment_new(struct spm_model *model, struct spm_pool_state *pool, uint64_t base,
                                 size_t size, void *cookie, struct spm_segment_state **result)
 {
         struct spm_segment_state *segment;
+        enum spm_status status;
         struct spm_block *block;
 
-        if (!base || !size || base + (size - 1) < base || overlaps(model, base, size))
+        if (!base || !size || base + (size - 1) < base)
                 return SPM_E_INVALID_VALUE;
-        if (!spm_block_reserve(model, 1))
-                return SPM_E_HOST_MEMORY;
         segment = spm_host_new(model, sizeof(*segment));
         if (!segment)
                 return SPM_E_HOST_MEMORY;
@@ -88,118 +87,92 @@ enum spm_status spm_segment_new(struct spm_model *model, struct spm_pool_state *
                 spm_host_free(model, segment);
                 return SPM_E_HOST_MEMORY;
         }
+        status = make_place(model, pool, base, size, &block);
+        if (status)
+                goto undo;
+        segment->area = block->area;
+        status = SPM_E_HOST_MEMORY;
+        if (!spm_area_prepare(model, segment->area, base, size) || !spm_block_reserve(model, 2)) {
+                if (segment->area->is_lone)
+                        spm_area_free(model, segment->area);
+                goto undo;
+        }
 
         segment->base = base;
         segment->size = size;
         segment->cookie = cookie;
-        segment->by_base.major = base;
-        spm_tree_insert(&model->areas, &segment->by_base);
-        spm_pool_attach_segment(pool, segment);
-
-        block = take_spare(model);
-        block->segment = segment;
-        block->address = base;
-        block->size = size;
+        note_segment(segment, segment);
+        segment->area->segment_count++;
+        spm_pool_count_segment(pool, size, true);
+        block = cut_hole(model, block, base, size);
         block->fresh = true;
-        segment->first = block;
         spm_pool_make_ready(model, block);
         *result = segment;
         return SPM_OK;
-}
 
-void spm_segment_free(struct spm_model *model, struct spm_segment_state *segment)
-{
-        assert(!segment->busy);
-        segment->pool->sealed_bytes -= segment->sealed;
-        while (segment->first) {
-                struct spm_block *block = segment->first;
-
-                if (block->state == SPM_BLOCK_READY)
-                        spm_pool_take_ready(block);
-                segment->first = block->next;
-                give_spare(model, block);
-        }
-        spm_pool_detach_segment(segment);
-        spm_tree_remove(&model->areas, &segment->by_base);
+undo:
         spm_table_remove(model, &model->segments, &segment->object);
         spm_host_free(model, segment);
+        return status;
 }
 
 struct spm_segment_state *spm_segment_at(const struct spm_model *model, uint64_t address)
 {
-        struct spm_node *node = spm_tree_at_most(&model->areas, address, UINT64_MAX);
-        struct spm_segment_state *segment;
+        const struct spm_area *area = spm_area_at(model, address);
 
-        if (!node)
+        if (!area || !area->leaves[(address - area->base) >> area->leaf_shift])
                 return NULL;
-        segment = spm_node_owner(node, struct spm_segment_state, by_base);
-        return address - segment->base < segment->size ? segment : NULL;
+        return *spm_area_segment(area, address);
 }
 
-struct spm_block *spm_block_split(struct spm_model *model, struct spm_block *block, size_t size)
+/* READY memory is backed, so there is always a segment to look at. */
+static struct spm_segment_state *whole_in(const struct spm_block *block, uint64_t last)
 {
-        struct spm_block *rest = take_spare(model);
+        struct spm_segment_state *segment = *spm_area_segment(block->area, last);
 
-        assert(block->state == SPM_BLOCK_LOOSE && size && size < block->size);
-        *rest = *block;
-        rest->address += size;
-        rest->size -= size;
-        rest->previous = block;
-        if (rest->next)
-                rest->next->previous = rest;
-        block->next = rest;
-        block->size = size;
-        return rest;
+        return segment->base >= block->address ? segment : NULL;
 }
 
-void spm_block_absorb(struct spm_model *model, struct spm_block *block, struct spm_block *other)
+struct spm_segment_state *spm_segment_last_in(const struct spm_block *block)
 {
-        assert(block->state == SPM_BLOCK_LOOSE && other->state == SPM_BLOCK_LOOSE);
-        assert(block->segment == other->segment);
-        assert(block->next == other || block->previous == other);
+        uint64_t last = block->address + (block->size - 1);
+        struct spm_segment_state *segment = whole_in(block, last);
 
-        if (block->previous == other) {
-                block->address = other->address;
-                block->previous = other->previous;
-                if (block->previous)
-                        block->previous->next = block;
-                else
-                        block->segment->first = block;
-        } else {
-                block->next = other->next;
-                if (block->next)
-                        block->next->previous = block;
-        }
-        block->size += other->size;
-        block->fresh = block->fresh && other->fresh;
-        give_spare(model, other);
+        if (!segment || segment->base + (segment->size - 1) == last)
+                return segment;
+        return segment->base > block->address ? whole_in(block, segment->base - 1) : NULL;
 }
 
-struct spm_block *spm_block_live_at(const struct spm_model *model, uint64_t address)
+struct spm_segment_state *spm_segment_before(const struct spm_block *block,
+                                             const struct spm_segment_state *segment)
 {
-        struct spm_node *node = spm_tree_at_most(&model->live, address, UINT64_MAX);
-        struct spm_block *block;
-
-        if (!node)
-                return NULL;
-        block = spm_node_owner(node, struct spm_block, by_order);
-        return address - block->address < block->size ? block : NULL;
+        return segment->base > block->address ? whole_in(block, segment->base - 1) : NULL;
 }
 
-void spm_block_enliven(struct spm_model *model, struct spm_block *block)
+void spm_segment_drop(struct spm_model *model, struct spm_segment_state *segment)
 {
-        assert(block->state == SPM_BLOCK_LOOSE);
-        block->state = SPM_BLOCK_LIVE;
-        block->by_order.major = block->address;
-        block->by_order.minor = 0;
-        spm_tree_insert(&model->live, &block->by_order);
-        spm_pool_count_busy(block, true);
+        note_segment(segment, NULL);
+        segment->area->segment_count--;
+        spm_pool_count_segment(segment->area->pool, segment->size, false);
+        spm_table_remove(model, &model->segments, &segment->object);
+        spm_host_free(model, segment);
 }
 
-void spm_block_unliven(struct spm_model *model, struct spm_block *block)
+void spm_segment_free(struct spm_model *model, struct spm_block *block,
+                      struct spm_segment_state *segment)
 {
-        assert(block->state == SPM_BLOCK_LIVE);
-        spm_tree_remove(&model->live, &block->by_order);
-        block->state = SPM_BLOCK_LOOSE;
-        spm_pool_count_busy(block, false);
+        struct spm_area *area = block->area;
+        struct spm_block *hole = block;
+
+        spm_pool_take_ready(block);
+        if (segment->base > block->address)
+                hole = spm_block_split(model, block, (size_t)(segment->base - block->address));
+        if (hole->size > segment->size)
+                spm_pool_make_ready(model, spm_block_split(model, hole, segment->size));
+        if (hole != block)
+                spm_pool_make_ready(model, block);
+        spm_segment_drop(model, segment);
+        spm_pool_make_hole(model, hole);
+        if (area->is_lone)
+                spm_area_free(model, area);
 }

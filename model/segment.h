@@ -3,17 +3,14 @@
 #define SPM_SEGMENT_H
 
 /*
- * Segment -- driver memory tiled by blocks
+ * Segment -- memory that was obtained, and where it is
  *
- * Blocks lie side by side and fill their segment without gap or overlap (I1,
- * I3). They are split and joined here, never across the border of a segment.
- * Which sets a block belongs to is the business of its state:
+ * A segment backs some whole grains of an area. In a range segments come and
+ * go one by one: what is released leaves a HOLE, and a HOLE can be backed
+ * again. A segment by itself is an area of its own.
  *
- *   LIVE     the program has it; in model->live, by address
- *   PENDING  in a lane (limbo.h), or a stray
- *   READY    in pool->ready, by size
- *   SEALED   freed and complete, but known outside; never served again (I10)
- *   LOOSE    between two states; in no set
+ * A segment can be released when one READY block holds all of it. Such blocks
+ * are said to span, and their pool keeps a list of them.
  */
 
 #include <stdbool.h>
@@ -21,73 +18,19 @@
 #include <stdint.h>
 #include <streampool/model.h>
 
-#include "order.h"
+#include "area.h"
 #include "table.h"
-#include "tree.h"
-
-/* A live block is born of a few points; a free adds its own, and perhaps the legacy stream's. */
-#define SPM_BLOCK_BORN 6
-#define SPM_BLOCK_DEPS (SPM_BLOCK_BORN + 2)
-
-enum spm_block_state {
-        SPM_BLOCK_LOOSE,
-        SPM_BLOCK_LIVE,
-        SPM_BLOCK_PENDING,
-        SPM_BLOCK_READY,
-        SPM_BLOCK_SEALED
-};
-
-struct spm_block {
-        struct spm_node by_size;  /* READY: in its pool; PENDING and open: in its lane */
-        struct spm_node by_order; /* LIVE: by address; PENDING: in its lane, by position */
-        struct spm_segment_state *segment;
-        struct spm_block *previous; /* in address order */
-        struct spm_block *next;     /* likewise; in model->spare and model->strays: the next one */
-        uint64_t address;
-        size_t size;
-        enum spm_block_state state;
-        bool fresh; /* no part of it was ever served */
-
-        /*
-         * The points its memory waits for. Of a PENDING block: the first is that of its lane. Of
-         * a LIVE block: its birth, which outlives a free that names no stream (A6); none if the
-         * memory was complete when it was served.
-         */
-        unsigned int dep_count;
-        struct spm_point deps[SPM_BLOCK_DEPS];
-
-        /* PENDING */
-        struct spm_lane *lane; /* NULL for a stray */
-        bool open;             /* its lane's own stream may have it now */
-        bool barred;           /* ... and never will (an undone allocation) */
-
-        /* LIVE */
-        bool hit;      /* served without growth */
-        bool belted;   /* its second point is ordered by a wait submitted for it */
-        bool exported; /* kept when it becomes PENDING */
-        size_t requested;
-        spm_stream stream;
-        uint64_t position; /* of the allocation in its stream */
-        uint64_t generation;
-        uint64_t user;
-};
 
 struct spm_segment_state {
         struct spm_object object;
-        struct spm_node by_base;
-        struct spm_pool_state *pool;
+        struct spm_area *area;
         uint64_t base;
         size_t size;
         void *cookie;
-        struct spm_block *first;
-        size_t sealed; /* bytes */
-        size_t busy;   /* LIVE and PENDING blocks; a segment without any can be given back */
-        struct spm_segment_state *previous; /* in the list of the pool */
-        struct spm_segment_state *next;
 };
 
 /**
- * spm_segment_new() - a segment that is one READY block
+ * spm_segment_new() - a segment that is READY
  *
  * Return: SPM_OK, SPM_E_INVALID_VALUE (overlap, or the end of the address space),
  * SPM_E_HOST_MEMORY.
@@ -95,37 +38,26 @@ struct spm_segment_state {
 enum spm_status spm_segment_new(struct spm_model *model, struct spm_pool_state *pool, uint64_t base,
                                 size_t size, void *cookie, struct spm_segment_state **segment);
 
-/** spm_segment_free() - with all its blocks, which are in no state but READY, SEALED and LOOSE. */
-void spm_segment_free(struct spm_model *model, struct spm_segment_state *segment);
-
-/** spm_segment_at() - the segment that holds @address, or NULL. */
+/** spm_segment_at() - the segment that backs @address, or NULL. */
 struct spm_segment_state *spm_segment_at(const struct spm_model *model, uint64_t address);
 
-/* blocks */
+/** spm_segment_last_in() - the last segment that lies wholly in the READY @block, or NULL. */
+struct spm_segment_state *spm_segment_last_in(const struct spm_block *block);
 
-/** spm_block_reserve() - have @count records at hand. Return: false if there is no memory. */
-bool spm_block_reserve(struct spm_model *model, unsigned int count);
+/** spm_segment_before() - the segment before @segment, if it too lies wholly in @block. */
+struct spm_segment_state *spm_segment_before(const struct spm_block *block,
+                                             const struct spm_segment_state *segment);
 
 /**
- * spm_block_split() - cut a LOOSE block in two
- * @size: bytes that stay with @block; less than it has
+ * spm_segment_free() - the READY @block holds all of the segment
  *
- * A record is at hand. Return: the rest, LOOSE, with the same dependencies.
+ * What is left of the block behind the segment gets another record; what is left before keeps this
+ * one. Two records are at hand.
  */
-struct spm_block *spm_block_split(struct spm_model *model, struct spm_block *block, size_t size);
+void spm_segment_free(struct spm_model *model, struct spm_block *block,
+                      struct spm_segment_state *segment);
 
-/** spm_block_absorb() - add the LOOSE neighbour @other to the LOOSE @block; its record is spared.
- * The dependencies of @block are left alone. */
-void spm_block_absorb(struct spm_model *model, struct spm_block *block, struct spm_block *other);
-
-/** spm_block_live_at() - the live block that holds @address, or NULL. */
-struct spm_block *spm_block_live_at(const struct spm_model *model, uint64_t address);
-
-/* A LOOSE block becomes LIVE, and back. */
-void spm_block_enliven(struct spm_model *model, struct spm_block *block);
-void spm_block_unliven(struct spm_model *model, struct spm_block *block);
-
-/** spm_block_forget_spares() - for the end of the model. */
-void spm_block_forget_spares(struct spm_model *model);
+/** spm_segment_drop() - of a pool that has ended. */
+void spm_segment_drop(struct spm_model *model, struct spm_segment_state *segment);
 
 #endif

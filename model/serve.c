@@ -13,39 +13,38 @@
 #include "action.h"
 #include "state.h"
 
-/* Cuts what is before @start and after @start + @size off a LOOSE block, into @front and @back. */
+/* Takes what is served out of a free block; the rest stays as free as it was. */
 static struct spm_block *carve(struct spm_model *model, struct spm_block *block, uint64_t start,
-                               size_t size, struct spm_block **front, struct spm_block **back)
+                               size_t size)
 {
-        *front = NULL;
-        *back = NULL;
-        if (start > block->address) {
-                *front = block;
-                block = spm_block_split(model, block, (size_t)(start - block->address));
-        }
-        if (size < block->size)
-                *back = spm_block_split(model, block, size);
-        return block;
-}
+        struct spm_block *middle = block;
 
-static void put_back(struct spm_model *model, struct spm_block *block)
-{
-        if (!block)
-                return;
-        if (block->dep_count)
-                spm_limbo_put(model, block);
-        else
+        if (block->is_slot && spm_block_state(block) == SPM_BLOCK_READY)
+                return spm_slab_take(block->area->pool, block->klass);
+        if (block->is_slot) {
+                spm_limbo_take(model, block);
+                return block;
+        }
+        if (spm_block_state(block) == SPM_BLOCK_PENDING)
+                return spm_limbo_cut(model, block, (size_t)(start - block->address), size);
+        spm_pool_take_ready(block);
+        if (start > block->address) {
+                middle = spm_block_split(model, block, (size_t)(start - block->address));
                 spm_pool_make_ready(model, block);
+        }
+        if (size < middle->size)
+                spm_pool_make_ready(model, spm_block_split(model, middle, size));
+        return middle;
 }
 
 static bool is_complete(const struct spm_model *model, const struct spm_block *block)
 {
         unsigned int i;
 
-        if (block->state == SPM_BLOCK_READY)
+        if (spm_block_state(block) == SPM_BLOCK_READY)
                 return true;
         for (i = 0; i < block->dep_count; i++)
-                if (!spm_point_is_done(model, block->deps[i], false))
+                if (!spm_point_is_done(model, spm_block_dep(block, i), false))
                         return false;
         return true;
 }
@@ -71,13 +70,15 @@ static bool find_birth(const struct spm_model *model, const struct spm_want *wan
                 return true;
         born[(*count)++].stream = want->stream->object.id;
         for (i = 0; i < block->dep_count; i++) {
-                if (spm_point_is_done(model, block->deps[i], false))
+                struct spm_point point = spm_block_dep(block, i);
+
+                if (spm_point_is_done(model, point, false))
                         continue;
-                if ((i || !fit->belt) && spm_stream_has_waited(want->stream, block->deps[i]))
+                if ((i || !fit->belt) && spm_stream_has_waited(want->stream, point))
                         continue;
                 if (*count == SPM_BLOCK_BORN)
                         return false;
-                born[(*count)++] = block->deps[i];
+                born[(*count)++] = point;
         }
         return true;
 }
@@ -118,14 +119,14 @@ static bool ask_order(struct spm_model *model, const struct spm_want *want,
 static void give_life(struct spm_model *model, const struct spm_want *want, struct spm_block *block)
 {
         block->requested = want->requested;
-        block->stream = want->stream ? want->stream->object.id : 0;
-        block->position = want->stream ? ++want->stream->submitted : 0;
-        if (block->dep_count)
-                block->deps[0].position = block->position;
+        block->streams[0] = want->stream ? want->stream->object.id : 0;
+        block->positions[0] = want->stream ? ++want->stream->submitted : 0;
         block->user = 0;
         block->hit = false;
         block->generation = ++model->generation;
-        spm_block_enliven(model, block);
+        spm_block_become(block, SPM_BLOCK_LIVE);
+        if (!block->is_slot)
+                spm_area_note(block, true);
         spm_pool_count_live(block, true);
 }
 
@@ -133,12 +134,9 @@ enum spm_status spm_serve_fit(struct spm_model *model, const struct spm_want *wa
                               const struct spm_fit *fit, struct spm_block **served,
                               struct spm_actions *actions)
 {
-        struct spm_block *block = fit->block;
         struct spm_point born[SPM_BLOCK_BORN];
-        struct spm_block *front;
-        struct spm_block *back;
+        struct spm_block *block;
         unsigned int count;
-        unsigned int i;
 
         if (!spm_block_reserve(model, 2))
                 return SPM_E_HOST_MEMORY;
@@ -156,19 +154,29 @@ enum spm_status spm_serve_fit(struct spm_model *model, const struct spm_want *wa
                 }
         }
 
-        if (block->state == SPM_BLOCK_READY)
-                spm_pool_take_ready(block);
-        else
-                spm_limbo_take(model, block);
-        block = carve(model, block, fit->start, want->size, &front, &back);
-        put_back(model, front);
-        put_back(model, back);
-
+        block = carve(model, fit->block, fit->start, want->size);
         block->belted = count && fit->belt;
-        block->dep_count = count;
-        for (i = 0; i < count; i++)
-                block->deps[i] = born[i];
+        /* Extras are at hand. */
+        if (!spm_block_set_deps(model, block, born, count))
+                assert(false);
         give_life(model, want, block);
         *served = block;
         return SPM_OK;
+}
+
+bool spm_serve_slab(struct spm_model *model, const struct spm_want *want)
+{
+        struct spm_pool_state *pool = want->pool;
+        size_t size = spm_slab_run_size(pool, want->size);
+        struct spm_block *run;
+        uint64_t start;
+
+        run = spm_fit_place(&want->heap->ready, size, pool->page, &start);
+        if (!run || !spm_block_reserve(model, 2))
+                return false;
+        run = carve(model, run, start, size);
+        if (spm_slab_new(model, run, want->klass, want->size))
+                return true;
+        spm_pool_make_ready(model, run);
+        return false;
 }

@@ -25,4 +25,8 @@ enum spm_status spm_serve_fit(struct spm_model *model, const struct spm_want *wa
                               const struct spm_fit *fit, struct spm_block **served,
                               struct spm_actions *actions);
 
+/** spm_serve_slab() - make slots of the class that is wanted. Return: false if there is no room for
+ * a run, or no host memory. */
+bool spm_serve_slab(struct spm_model *model, const struct spm_want *want);
+
 #endif

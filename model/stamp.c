@@ -277,6 +277,18 @@ struct spm_stamp_state *spm_stamp_find_any(const struct spm_stream_state *stream
         return NULL;
 }
 
+bool spm_stamp_between(const struct spm_stream_state *stream, uint64_t from, uint64_t to)
+{
+        const struct spm_stamp_state *stamp;
+
+        if (from > stream->stamped)
+                return false;
+        for (stamp = stream->stamps.first; stamp; stamp = stamp->next)
+                if (stamp->position >= from)
+                        return stamp->position < to;
+        return false;
+}
+
 bool spm_stamp_is_due(const struct spm_stream_state *stream)
 {
         return stream->freed > stream->stamped && stream->freed > stream->done_poll;

@@ -58,6 +58,9 @@ struct spm_stamp_state *spm_stamp_find(const struct spm_stream_state *stream, ui
 struct spm_stamp_state *spm_stamp_find_any(const struct spm_stream_state *stream,
                                            uint64_t position);
 
+/** spm_stamp_between() - is there a stamp of @stream itself, at or after @from and before @to? */
+bool spm_stamp_between(const struct spm_stream_state *stream, uint64_t from, uint64_t to);
+
 /** spm_stamp_is_due() - does a block wait for a point of @stream that no stamp was asked for? */
 bool spm_stamp_is_due(const struct spm_stream_state *stream);
 

@@ -11,16 +11,23 @@
 
 #include <streampool/model.h>
 
+#include "area.h"
 #include "host.h"
 #include "table.h"
-#include "tree.h"
 
-struct spm_block;
 struct spm_snapshot;
 struct spm_stamp_state;
 
+#define SPM_RECORDS 32
+
+struct spm_records {
+        struct spm_records *next;
+        struct spm_block blocks[SPM_RECORDS];
+};
+
 struct spm_model {
         struct spm_config config;
+        uint64_t host_bytes; /* of all records; see host.c */
 
         /* table.c: of a table that became empty, for the next one */
         void *spare_table;
@@ -46,18 +53,32 @@ struct spm_model {
         struct spm_table pools;
         unsigned int closed_pools; /* destroyed, and still holding memory */
 
-        /* segment.c */
-        struct spm_table segments;
-        struct spm_tree areas;   /* segments by base */
-        struct spm_tree live;    /* live blocks by address */
+        /* area.c */
+        struct spm_area **areas; /* ascending by base */
+        size_t area_count;
+        size_t area_room;
+        struct spm_records *records;
         struct spm_block *spare; /* records without memory, linked by next */
         unsigned int spares;
-        size_t blocks;       /* records with memory */
-        uint64_t next_base;  /* of a made-up segment */
+        struct spm_extra *extra; /* spare */
+        unsigned int extras;
+        size_t blocks; /* records with memory */
+
+        /* slab.c */
+        struct spm_slab *slabs; /* spare */
+
+        /* segment.c */
+        struct spm_table segments;
+        uint64_t next_base; /* of a made-up range */
+
+        /* serve.c */
         uint64_t generation; /* of the latest allocation */
 
         /* limbo.c */
-        struct spm_block *strays; /* pending blocks whose lane could not be had */
+        struct spm_block *strays; /* pending blocks whose lane could not be had, linked by newer */
+
+        /* tick.c */
+        uint64_t now;
 
         /* check.c */
         size_t unchecked; /* steps since the last check of a debug build */

@@ -8,7 +8,7 @@
 
 #include "check.h"
 #include "front.h"
-#include "ladder.h"
+#include "grow.h"
 #include "pool.h"
 #include "segment.h"
 #include "state.h"
@@ -66,7 +66,7 @@ enum spm_status spm_pool_create(struct spm_model *model, const struct spm_pool_c
                 if (config->max_size && size > config->max_size)
                         size -= grain;
                 if (size)
-                        status = spm_ladder_grow_model(model, pool, size);
+                        status = spm_grow_initial(model, pool, size);
         }
         if (status) {
                 spm_pool_free(model, pool);
@@ -84,7 +84,7 @@ enum spm_status spm_pool_destroy(struct spm_model *model, spm_pool id, struct sp
         bool all;
 
         actions->count = 0;
-        if (!pool || (pool->closed && !pool->idle))
+        if (!pool || (pool->closed && !pool->spanning && !pool->sealed))
                 return SPM_E_UNKNOWN;
         if (pool->config.is_default)
                 return SPM_E_INVALID_VALUE;
@@ -175,6 +175,7 @@ enum spm_status spm_stats(const struct spm_model *model, spm_pool id, struct spm
         if (!pool)
                 return SPM_E_UNKNOWN;
         spm_pool_figures(pool, stats);
+        stats->host_bytes = model->host_bytes;
         return SPM_OK;
 }
 

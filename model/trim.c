@@ -6,25 +6,45 @@
 #include "trim.h"
 
 #include "action.h"
+#include "segment.h"
 #include "state.h"
 
-static void release(struct spm_model *model, struct spm_segment_state *segment,
-                    struct spm_actions *actions)
+/* What a trim must leave. */
+struct limits {
+        uint64_t enough;   /* it ends when no more is reserved */
+        uint64_t reserved; /* at least so many bytes stay reserved */
+        uint64_t ready;    /* and so many ready */
+        uint64_t from;     /* and all of [from, to) */
+        uint64_t to;
+        unsigned int room; /* and room for so many actions */
+        bool moves;
+};
+
+static void ask_release(const struct spm_segment_state *segment, bool moves,
+                        struct spm_actions *actions)
 {
-        struct spm_pool_state *pool = segment->pool;
+        struct spm_pool_state *pool = segment->area->pool;
+        struct spm_action *action;
 
         pool->releases++;
-        if (pool->config.provider == SPM_PROVIDER_CALLER) {
-                struct spm_action *action = spm_action_add(actions, SPM_ACT_RELEASE);
+        pool->moves += moves;
+        if (pool->config.provider != SPM_PROVIDER_CALLER)
+                return;
+        action = spm_action_add(actions, SPM_ACT_RELEASE);
+        action->context = pool->config.context;
+        action->pool = pool->object.id;
+        action->segment = segment->object.id;
+        action->address = segment->base;
+        action->size = segment->size;
+        action->cookie = segment->cookie;
+        action->moves = moves;
+}
 
-                action->context = pool->config.context;
-                action->pool = pool->object.id;
-                action->segment = segment->object.id;
-                action->address = segment->base;
-                action->size = segment->size;
-                action->cookie = segment->cookie;
-        }
-        spm_segment_free(model, segment);
+static void release(struct spm_model *model, struct spm_block *block,
+                    struct spm_segment_state *segment, bool moves, struct spm_actions *actions)
+{
+        ask_release(segment, moves, actions);
+        spm_segment_free(model, block, segment);
 }
 
 static bool may_release(const struct spm_model *model, const struct spm_pool_state *pool)
@@ -37,25 +57,173 @@ static bool may_release(const struct spm_model *model, const struct spm_pool_sta
         return !context || !context->captures;
 }
 
+static bool has_room(struct spm_model *model, const struct spm_pool_state *pool, unsigned int room,
+                     const struct spm_actions *actions)
+{
+        if (pool->config.provider == SPM_PROVIDER_CALLER && spm_actions_room(actions) <= room)
+                return false;
+        return spm_block_reserve(model, 2);
+}
+
+/* sealed memory */
+
+/* Can the segments that the sealed block lies in be given back? Their ends, if so. */
+static bool seal_ends(const struct spm_model *model, const struct spm_block *sealed, uint64_t *from,
+                      uint64_t *to)
+{
+        const struct spm_segment_state *first = spm_segment_at(model, sealed->address);
+        const struct spm_segment_state *last =
+                spm_segment_at(model, sealed->address + (sealed->size - 1));
+        const struct spm_block *tile = sealed->is_slot ? NULL : sealed;
+
+        *from = first->base;
+        *to = last->base + last->size;
+        while (tile && tile->address > *from)
+                tile = tile->previous;
+        if (!tile)
+                return false;
+        for (; tile && tile->address < *to; tile = tile->next)
+                if (spm_block_state(tile) != SPM_BLOCK_READY &&
+                    spm_block_state(tile) != SPM_BLOCK_SEALED)
+                        return false;
+        return true;
+}
+
+/*
+ * Memory that is known outside is served to nobody, but it can be given back. Return: what is READY
+ * now instead, and has to be released at once.
+ */
+static struct spm_block *unseal(struct spm_model *model, struct spm_block *sealed, uint64_t from,
+                                uint64_t to)
+{
+        struct spm_block *tile = sealed;
+        struct spm_block *ready = NULL;
+
+        while (tile->previous && tile->address > from)
+                tile = tile->previous;
+        while (tile && tile->address < to) {
+                if (spm_block_state(tile) == SPM_BLOCK_SEALED) {
+                        spm_pool_unseal(tile);
+                        spm_pool_make_ready(model, tile);
+                }
+                ready = tile;
+                tile = tile->next;
+        }
+        return ready;
+}
+
+static bool trim_sealed(struct spm_model *model, struct spm_pool_state *pool, uint64_t *released,
+                        struct spm_actions *actions)
+{
+        struct spm_block *sealed = pool->sealed;
+
+        while (sealed) {
+                struct spm_block *ready;
+                uint64_t from;
+                uint64_t to;
+
+                if (!seal_ends(model, sealed, &from, &to)) {
+                        sealed = sealed->newer;
+                        continue;
+                }
+                if (!has_room(model, pool, (unsigned int)((to - from) / pool->config.grain),
+                              actions))
+                        return false;
+                ready = unseal(model, sealed, from, to);
+                while (to > from) {
+                        struct spm_segment_state *segment = spm_segment_at(model, to - 1);
+
+                        to = segment->base;
+                        *released += segment->size;
+                        release(model, ready, segment, false, actions);
+                }
+                sealed = pool->sealed;
+        }
+        return true;
+}
+
+/* ready memory */
+
+/* Return: false if there was more to give back than room for actions. */
+static bool trim_block(struct spm_model *model, struct spm_block *block,
+                       const struct limits *limits, uint64_t *released, struct spm_actions *actions)
+{
+        struct spm_segment_state *segment = spm_segment_last_in(block);
+        struct spm_pool_state *pool = block->area->pool;
+
+        while (segment && pool->reserved_bytes > limits->enough) {
+                struct spm_segment_state *before = spm_segment_before(block, segment);
+
+                if (pool->reserved_bytes < limits->reserved + segment->size ||
+                    pool->ready_bytes < limits->ready + segment->size ||
+                    (segment->base < limits->to && limits->from < segment->base + segment->size)) {
+                        segment = before;
+                        continue;
+                }
+                if (!has_room(model, pool, limits->room, actions))
+                        return false;
+                *released += segment->size;
+                release(model, block, segment, limits->moves, actions);
+                segment = before;
+        }
+        return true;
+}
+
+static bool trim_spanning(struct spm_model *model, struct spm_pool_state *pool,
+                          const struct limits *limits, uint64_t *released,
+                          struct spm_actions *actions)
+{
+        struct spm_block *last = pool->last_spanning;
+        struct spm_block *block = pool->spanning;
+
+        /* What is left of a block is put at the end of the list. */
+        while (block && pool->reserved_bytes > limits->enough) {
+                struct spm_block *next = block == last ? NULL : block->newer;
+
+                if (!trim_block(model, block, limits, released, actions))
+                        return false;
+                block = next;
+        }
+        return true;
+}
+
 bool spm_trim_pool(struct spm_model *model, struct spm_pool_state *pool, uint64_t reserved,
                    uint64_t ready, uint64_t *released, struct spm_actions *actions)
 {
-        struct spm_segment_state *segment = pool->idle;
+        struct limits limits = {.enough = reserved, .reserved = reserved, .ready = ready};
 
-        if (!may_release(model, pool))
+        if (!may_release(model, pool) || pool->reserved_bytes <= reserved || pool->ended)
                 return true;
-        while (segment && pool->reserved_bytes > reserved) {
-                struct spm_segment_state *next = segment->next;
+        spm_slab_shed(model, pool);
+        if (pool->sealed && !reserved && !ready && !trim_sealed(model, pool, released, actions))
+                return false;
+        return trim_spanning(model, pool, &limits, released, actions);
+}
 
-                if (pool->reserved_bytes - segment->size >= reserved &&
-                    pool->ready_bytes - (segment->size - segment->sealed) >= ready) {
-                        if (pool->config.provider == SPM_PROVIDER_CALLER &&
-                            !spm_actions_room(actions))
-                                return false;
-                        *released += segment->size;
-                        release(model, segment, actions);
-                }
-                segment = next;
+void spm_trim_away(struct spm_model *model, struct spm_pool_state *pool, uint64_t enough,
+                   uint64_t from, uint64_t to, struct spm_actions *actions)
+{
+        struct limits limits = {.enough = enough, .from = from, .to = to, .room = 1, .moves = true};
+        uint64_t released = 0;
+
+        trim_spanning(model, pool, &limits, &released, actions);
+}
+
+bool spm_trim_ended(struct spm_model *model, struct spm_pool_state *pool,
+                    struct spm_actions *actions)
+{
+        struct spm_object *object = model->segments.head;
+
+        while (object) {
+                struct spm_segment_state *segment = (struct spm_segment_state *)object;
+
+                object = spm_object_next(object);
+                if (segment->area->pool != pool)
+                        continue;
+                if (pool->config.provider == SPM_PROVIDER_CALLER && !spm_actions_room(actions))
+                        return false;
+                ask_release(segment, false, actions);
+                spm_segment_drop(model, segment);
         }
         return true;
 }
@@ -93,7 +261,7 @@ void spm_trim_closed(struct spm_model *model, struct spm_actions *actions)
 
                 if (pool->closed && !pool->config.release_needs_idle)
                         spm_trim_pool(model, pool, 0, 0, &released, actions);
-                if (pool->closed && !pool->segment_count) {
+                if (pool->closed && !pool->ended && !pool->segment_count) {
                         spm_pool_free(model, pool);
                         model->closed_pools--;
                 }

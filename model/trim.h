@@ -5,10 +5,10 @@
 /*
  * Trim -- what may be given back
  *
- * Only whole segments without a live or pending block (I9), the one that has
- * been idle longest first. A segment of a pool that releases by a barrier
- * (F10) is given back only where a barrier is no news, and never while a
- * capture is open in its context (C10).
+ * Only segments that no live or pending block lies in (I9), those first that
+ * have been idle for longest, and of one free block from its end. A segment of
+ * a pool that releases by a barrier (F10) is given back only where a barrier is
+ * no news, and never while a capture is open in its context (C10).
  */
 
 #include <stdbool.h>
@@ -29,6 +29,21 @@
  */
 bool spm_trim_pool(struct spm_model *model, struct spm_pool_state *pool, uint64_t reserved,
                    uint64_t ready, uint64_t *released, struct spm_actions *actions);
+
+/**
+ * spm_trim_away() - make way for a growth elsewhere in the pool
+ * @enough: until the pool reserves no more than so many bytes, if that is to be had
+ * @from:   nothing of [@from, @to), where the growth will be
+ *
+ * Leaves room for one action at least.
+ */
+void spm_trim_away(struct spm_model *model, struct spm_pool_state *pool, uint64_t enough,
+                   uint64_t from, uint64_t to, struct spm_actions *actions);
+
+/** spm_trim_ended() - all memory of a pool that has ended (spm_pool_end()). Return: false if there
+ * is more. */
+bool spm_trim_ended(struct spm_model *model, struct spm_pool_state *pool,
+                    struct spm_actions *actions);
 
 /**
  * spm_trim_synced() - after a synchronisation of the program's (A13, U5)

@@ -87,8 +87,8 @@ static struct spm_stamp_state *whole_stamp(const struct spm_model *model,
 
         for (stamp = context->stamps.first; stamp; stamp = stamp->next) {
                 for (i = 0; i < block->dep_count; i++)
-                        if (!spm_clock_covers(&stamp->clock, block->deps[i]) &&
-                            !spm_point_is_done(model, block->deps[i], false))
+                        if (!spm_clock_covers(&stamp->clock, spm_block_dep(block, i)) &&
+                            !spm_point_is_done(model, spm_block_dep(block, i), false))
                                 break;
                 if (i == block->dep_count)
                         return stamp;
@@ -113,23 +113,21 @@ static bool poll_whole(struct spm_model *model, struct spm_context_state *contex
 }
 
 /* The block whose completion would serve the request, or help. */
-static const struct spm_block *wanted_block(const struct spm_lane *lane, size_t size)
+static const struct spm_block *wanted_block(const struct spm_lane *lane,
+                                            const struct spm_want *want)
 {
-        struct spm_node *node;
-
-        if (lane->stream->kind == SPM_STREAM_LINE) {
-                node = spm_tree_first(&lane->order);
-                return node ? spm_node_owner(node, struct spm_block, by_order) : NULL;
-        }
-        node = spm_tree_at_least(&lane->open, size, 0);
-        return node ? spm_node_owner(node, struct spm_block, by_size) : NULL;
+        if (lane->stream->kind == SPM_STREAM_LINE)
+                return lane->oldest;
+        if (want->klass != SPM_NO_CLASS && lane->slots[want->klass])
+                return lane->slots[want->klass];
+        return spm_bins_at_least(&lane->open, want->size);
 }
 
 static bool poll_lane(struct spm_model *model, const struct spm_want *want,
                       const struct spm_lane *lane, struct spm_actions *actions)
 {
         const struct spm_stream_state *stream = lane->stream;
-        const struct spm_block *block = wanted_block(lane, want->size);
+        const struct spm_block *block = wanted_block(lane, want);
         const struct spm_stamp_state *stamp;
         struct spm_action *action;
 
@@ -137,7 +135,7 @@ static bool poll_lane(struct spm_model *model, const struct spm_want *want,
                 return false;
         if (block->dep_count > 1 || stream->kind == SPM_STREAM_LINE)
                 return poll_whole(model, stream->context, block, actions);
-        stamp = spm_stamp_find_any(stream, block->deps[0].position);
+        stamp = spm_stamp_find_any(stream, block->positions[0]);
         if (stamp) {
                 ask(actions, SPM_ACT_POLL, stamp);
                 return true;
@@ -257,7 +255,7 @@ static struct spm_lane *next_lane(const struct spm_pool_state *pool, uint32_t cu
         for (object = pool->lanes.head; object; object = spm_object_next(object)) {
                 struct spm_lane *lane = (struct spm_lane *)object;
 
-                if (object->id > cursor && lane->order.root &&
+                if (object->id > cursor && lane->oldest &&
                     spm_context_may_be_named(lane->stream->context) &&
                     (!found || object->id < found->object.id))
                         found = lane;
@@ -275,8 +273,7 @@ static void ask_lane(struct spm_model *model, const struct spm_want *want,
         struct spm_stream_state *stream = lane->stream;
         bool foreign = stream->kind == SPM_STREAM_PER_THREAD && stream != want->stream;
         bool whole = stream->kind == SPM_STREAM_LINE;
-        struct spm_stamp_state *stamp =
-                spm_stamp_find_any(stream, spm_tree_last(&lane->order)->major);
+        struct spm_stamp_state *stamp = spm_stamp_find_any(stream, lane->newest->positions[0]);
         uint32_t round = request->tries - request->tries % LANE_TRIES;
 
         if (!stamp && request->tries % LANE_TRIES < STREAM_STAMP && !foreign && !whole) {

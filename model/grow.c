@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Grow -- where more memory goes, how much of it, and what makes way
+ */
+
+#include "grow.h"
+
+#include "action.h"
+#include "segment.h"
+#include "state.h"
+#include "trim.h"
+
+#define MIB        ((uint64_t)1 << 20)
+#define HOLES_MAX  16 /* looked at */
+#define WIDEN_MAX  8  /* neighbours on each side */
+#define SHARE      32 /* of the pool, a piece */
+#define LARGE_FROM (256 * MIB)
+#define LARGE_MAX  (256 * MIB)
+
+/* Where a request would go. */
+struct plan {
+        struct spm_block *first; /* the first of the tiles that it may touch */
+        uint64_t start;
+        uint64_t end;
+        uint64_t missing; /* bytes that are not backed */
+};
+
+/* How much, and in which pieces. */
+struct measure {
+        uint64_t piece;
+        uint64_t allowed; /* bytes that the pool may hold then */
+        bool exact;
+};
+
+static uint64_t floor_power(uint64_t n)
+{
+        return (uint64_t)1 << (63 - __builtin_clzll(n));
+}
+
+/* What has to fit: the block, or a run of slots of its class. */
+static size_t wanted_size(const struct spm_want *want, size_t *align)
+{
+        *align = want->align;
+        if (want->klass == SPM_NO_CLASS)
+                return want->size;
+        *align = want->pool->page;
+        return spm_slab_run_size(want->pool, want->size);
+}
+
+static uint64_t slack(const struct spm_pool_state *pool, uint64_t high)
+{
+        switch (pool->config.growth) {
+        case SPM_GROWTH_TIGHT:
+                return 0;
+        case SPM_GROWTH_SPEED:
+                return high / 16;
+        case SPM_GROWTH_BALANCED:
+                break;
+        }
+        return high / 64;
+}
+
+static struct measure take_measure(const struct spm_pool_state *pool, uint64_t size, bool exact)
+{
+        const struct spm_pool_config *config = &pool->config;
+        uint64_t busy = pool->rounded_bytes + pool->pending_bytes + size;
+        uint64_t high = busy > pool->busy_high ? busy : pool->busy_high;
+        struct measure measure = {.exact = exact};
+
+        measure.piece = floor_power((pool->reserved_bytes + size) / SHARE | config->grain);
+        if (measure.piece > config->segment_size)
+                measure.piece = config->segment_size;
+        if (size >= LARGE_FROM && config->growth != SPM_GROWTH_TIGHT) {
+                uint64_t large = floor_power(size / 8);
+
+                if (large > LARGE_MAX)
+                        large = LARGE_MAX;
+                if (measure.piece < large)
+                        measure.piece = large;
+        }
+        measure.piece = (measure.piece + config->grain - 1) & ~(uint64_t)(config->grain - 1);
+        measure.allowed = high + slack(pool, high);
+        if (config->growth != SPM_GROWTH_TIGHT)
+                measure.allowed += measure.piece;
+        return measure;
+}
+
+static bool past_cap(const struct spm_pool_state *pool, uint64_t size)
+{
+        const struct spm_pool_config *config = &pool->config;
+
+        return config->max_size && (pool->reserved_bytes > config->max_size ||
+                                    size > config->max_size - pool->reserved_bytes);
+}
+
+/* where */
+
+static bool is_free(const struct spm_block *block)
+{
+        return block && (spm_block_state(block) == SPM_BLOCK_READY ||
+                         spm_block_state(block) == SPM_BLOCK_HOLE);
+}
+
+/* The part of a hole that backs [start, end), in whole grains. Return: false if there is none. */
+static bool hole_part(const struct spm_block *tile, uint64_t start, uint64_t end, uint64_t *from,
+                      uint64_t *to)
+{
+        uint64_t mask = tile->area->pool->config.grain - 1;
+
+        if (spm_block_state(tile) != SPM_BLOCK_HOLE)
+                return false;
+        *from = start & ~mask;
+        if (*from < tile->address)
+                *from = tile->address;
+        *to = (end + mask) & ~mask;
+        if (*to > tile->address + tile->size)
+                *to = tile->address + tile->size;
+        return *from < *to;
+}
+
+static uint64_t missing(const struct spm_block *tile, uint64_t start, uint64_t end)
+{
+        uint64_t sum = 0;
+
+        for (; tile && tile->address < end; tile = tile->next) {
+                uint64_t from;
+                uint64_t to;
+
+                if (hole_part(tile, start, end, &from, &to))
+                        sum += to - from;
+        }
+        return sum;
+}
+
+static void consider(struct plan *plan, struct spm_block *first, uint64_t start, size_t size)
+{
+        uint64_t bytes = missing(first, start, start + size);
+
+        if (!bytes || (plan->first &&
+                       (plan->missing < bytes || (plan->missing == bytes && plan->start <= start))))
+                return;
+        *plan = (struct plan){first, start, start + size, bytes};
+}
+
+/* A hole, with the free tiles beside it: the request goes to one of the two ends. */
+static void consider_hole(struct plan *plan, struct spm_block *hole, size_t size, size_t align)
+{
+        const struct spm_block *last = hole;
+        struct spm_block *first = hole;
+        unsigned int steps;
+        uint64_t start;
+        uint64_t end;
+
+        for (steps = 0; steps < WIDEN_MAX && is_free(first->previous); steps++)
+                first = first->previous;
+        for (steps = 0; steps < WIDEN_MAX && is_free(last->next); steps++)
+                last = last->next;
+        start = (first->address + align - 1) & ~(uint64_t)(align - 1);
+        end = last->address + last->size;
+        if (end < start || end - start < size)
+                return;
+        consider(plan, first, start, size);
+        if (last->next)
+                consider(plan, first, (end - size) & ~(uint64_t)(align - 1), size);
+}
+
+static bool find_place(const struct spm_heap *heap, size_t size, size_t align, struct plan *plan)
+{
+        struct spm_block *hole = heap->holes;
+        unsigned int looked;
+
+        *plan = (struct plan){0};
+        for (looked = 0; hole && looked < HOLES_MAX; looked++, hole = hole->right)
+                if (!hole->area->is_lone)
+                        consider_hole(plan, hole, size, align);
+        if (heap->wild)
+                consider_hole(plan, heap->wild, size, align);
+        return plan->first != NULL;
+}
+
+/* asking */
+
+static enum spm_status obtain(struct spm_model *model, struct spm_pool_state *pool,
+                              uint64_t address, uint64_t size, uint64_t preferred,
+                              struct spm_actions *actions)
+{
+        struct spm_action *action;
+
+        if (pool->config.provider == SPM_PROVIDER_MODEL) {
+                struct spm_segment_state *segment;
+                enum spm_status status =
+                        spm_segment_new(model, pool, address, (size_t)size, NULL, &segment);
+
+                pool->grows += status == SPM_OK;
+                return status;
+        }
+        action = spm_action_add(actions, SPM_ACT_GROW);
+        action->context = pool->config.context;
+        action->pool = pool->object.id;
+        action->address = address;
+        action->size = (size_t)size;
+        action->preferred = (size_t)preferred;
+        return SPM_OK;
+}
+
+/* What is to be backed of one hole, [*from, *to), to a whole piece, if that is allowed. */
+static void round_up(const struct spm_block *hole, const struct measure *measure, uint64_t *from,
+                     uint64_t *to)
+{
+        const struct spm_pool_state *pool = hole->area->pool;
+        uint64_t size = *to - *from;
+        uint64_t more = (size + measure->piece - 1) / measure->piece * measure->piece - size;
+        uint64_t above = hole->address + hole->size - *to;
+        uint64_t below = *from - hole->address;
+
+        if (measure->exact || past_cap(pool, size + more) ||
+            pool->reserved_bytes + size + more > measure->allowed)
+                return;
+        if (above)
+                *to += more < above ? more : above;
+        else
+                *from -= more < below ? more : below;
+}
+
+/* Return: SPM_OK, also when there was no room to ask for all of it. */
+static enum spm_status fill(struct spm_model *model, const struct plan *plan,
+                            const struct measure *measure, struct spm_actions *actions)
+{
+        struct spm_block *tile = plan->first;
+
+        while (tile && tile->address < plan->end) {
+                struct spm_block *next = tile->next;
+                struct spm_pool_state *pool = tile->area->pool;
+                uint64_t from;
+                uint64_t to;
+
+                if (hole_part(tile, plan->start, plan->end, &from, &to)) {
+                        round_up(tile, measure, &from, &to);
+                        while (from < to && spm_actions_room(actions)) {
+                                uint64_t size =
+                                        to - from < measure->piece ? to - from : measure->piece;
+                                enum spm_status status =
+                                        obtain(model, pool, from, size, size, actions);
+
+                                if (status)
+                                        return status;
+                                from += size;
+                        }
+                }
+                tile = next;
+        }
+        return SPM_OK;
+}
+
+static void make_way(struct spm_model *model, struct spm_pool_state *pool, uint64_t size,
+                     const struct plan *plan, const struct measure *measure,
+                     struct spm_actions *actions)
+{
+        uint64_t target = measure->allowed > size ? measure->allowed - size : 0;
+
+        if (measure->exact || pool->config.release_needs_idle || pool->reserved_bytes <= target)
+                return;
+        spm_trim_away(model, pool, target, plan->start, plan->end, actions);
+}
+
+static enum spm_status grow_range(struct spm_model *model, const struct spm_want *want,
+                                  const struct plan *plan, const struct measure *measure,
+                                  struct spm_actions *actions)
+{
+        struct spm_pool_state *pool = want->pool;
+        enum spm_status status;
+
+        if (past_cap(pool, plan->missing))
+                return SPM_E_OUT_OF_MEMORY;
+        make_way(model, pool, plan->missing, plan, measure, actions);
+        status = fill(model, plan, measure, actions);
+        if (status)
+                return status;
+        return pool->config.provider == SPM_PROVIDER_MODEL ? SPM_OK : SPM_AGAIN;
+}
+
+/* A segment of its own. */
+static enum spm_status grow_anywhere(struct spm_model *model, const struct spm_want *want,
+                                     size_t size, size_t align, const struct measure *measure,
+                                     struct spm_actions *actions)
+{
+        static const struct plan nowhere;
+        struct spm_pool_state *pool = want->pool;
+        const struct spm_pool_config *config = &pool->config;
+        size_t grain = config->grain;
+        size_t need = size;
+        size_t usual = (size_t)measure->piece;
+
+        if (config->provider == SPM_PROVIDER_MODEL)
+                return SPM_E_OUT_OF_MEMORY;
+        /* A segment starts at a multiple of the grain only. */
+        if (align > grain)
+                need += align;
+        if (need < size || need + (grain - 1) < need)
+                return SPM_E_OUT_OF_MEMORY;
+        need = (need + grain - 1) & ~(grain - 1);
+        if (past_cap(pool, need))
+                return SPM_E_OUT_OF_MEMORY;
+        if (!pool->reserved_bytes && usual < config->initial_size)
+                usual = (config->initial_size + grain - 1) & ~(grain - 1);
+        if (usual < need || measure->exact || past_cap(pool, usual))
+                usual = need;
+        make_way(model, pool, usual, &nowhere, measure, actions);
+        if (spm_actions_room(actions))
+                obtain(model, pool, 0, need, usual, actions);
+        return SPM_AGAIN;
+}
+
+enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want, bool exact,
+                             struct spm_actions *actions)
+{
+        size_t align;
+        size_t size = wanted_size(want, &align);
+        struct measure measure = take_measure(want->pool, size, exact);
+        struct plan plan;
+
+        if (want->pool->config.range_size && find_place(want->heap, size, align, &plan))
+                return grow_range(model, want, &plan, &measure, actions);
+        return grow_anywhere(model, want, size, align, &measure, actions);
+}
+
+enum spm_status spm_grow_initial(struct spm_model *model, struct spm_pool_state *pool, size_t size)
+{
+        struct spm_segment_state *segment;
+        enum spm_status status =
+                spm_segment_new(model, pool, pool->config.range_base, size, NULL, &segment);
+
+        pool->grows += status == SPM_OK;
+        return status == SPM_E_INVALID_VALUE ? SPM_E_OUT_OF_MEMORY : status;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SPM_GROW_H
+#define SPM_GROW_H
+
+/*
+ * Grow -- where more memory goes, how much of it, and what makes way
+ *
+ * In a range, a request that no free block holds goes where the least is
+ * missing: into a hole and the free blocks beside it. Holes that were used
+ * last are looked at first, and a fixed number of them, and always the end of
+ * the range. Each hole on the way is backed in pieces:
+ *
+ *   piece   1/32 of the pool, a power of two, at most segment_size (32 MiB);
+ *           of a large request 1/8, at most 256 MiB: fewer pieces are faster,
+ *           smaller ones can be moved more often
+ *
+ * A pool may hold what was in use at its peak, plus a slack and one piece (enum
+ * spm_growth). Before it passes that, segments that nobody uses are released,
+ * those idle for longest first: they move. So memory follows the program
+ * around in its range, and a program whose blocks vary in size does not
+ * collect free pieces of every size.
+ *
+ * Without a range a segment is as large as the request, at least as large as a
+ * piece, and released when it is idle as a whole.
+ */
+
+#include <stdbool.h>
+#include <streampool/model.h>
+
+#include "fit.h"
+
+/**
+ * spm_grow_ask() - ask for memory that the request fits in
+ * @exact: for nothing beyond it, and whatever the pool may hold
+ *
+ * Return: SPM_OK if there is more already, SPM_AGAIN if it was asked for, SPM_E_OUT_OF_MEMORY,
+ * SPM_E_HOST_MEMORY.
+ */
+enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want, bool exact,
+                             struct spm_actions *actions);
+
+/** spm_grow_initial() - back the first @size bytes of a MODEL provider's pool. */
+enum spm_status spm_grow_initial(struct spm_model *model, struct spm_pool_state *pool, size_t size);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Heap -- what is free in a pool, and what is counted of the rest
+ */
+
+#include <assert.h>
+
+#include "pool.h"
+#include "segment.h"
+
+/* segments */
+
+void spm_pool_count_segment(struct spm_pool_state *pool, size_t size, bool more)
+{
+        if (!more) {
+                pool->segment_count--;
+                pool->reserved_bytes -= size;
+                return;
+        }
+        pool->segment_count++;
+        pool->reserved_bytes += size;
+        if (pool->reserved_high < pool->reserved_bytes)
+                pool->reserved_high = pool->reserved_bytes;
+}
+
+static struct spm_heap *heap_of(const struct spm_block *block)
+{
+        return &block->area->pool->heaps[block->area->index];
+}
+
+static void link_spanning(struct spm_pool_state *pool, struct spm_block *block)
+{
+        block->is_spanning = true;
+        block->newer = NULL;
+        block->older = pool->last_spanning;
+        if (pool->last_spanning)
+                pool->last_spanning->newer = block;
+        else
+                pool->spanning = block;
+        pool->last_spanning = block;
+}
+
+static void unlink_spanning(struct spm_pool_state *pool, struct spm_block *block)
+{
+        block->is_spanning = false;
+        if (block->older)
+                block->older->newer = block->newer;
+        else
+                pool->spanning = block->newer;
+        if (block->newer)
+                block->newer->older = block->older;
+        else
+                pool->last_spanning = block->older;
+}
+
+static void seal(struct spm_block *block)
+{
+        struct spm_pool_state *pool = block->area->pool;
+
+        spm_block_become(block, SPM_BLOCK_SEALED);
+        pool->sealed_bytes += block->size;
+        block->newer = pool->sealed;
+        pool->sealed = block;
+}
+
+void spm_pool_unseal(struct spm_block *block)
+{
+        struct spm_pool_state *pool = block->area->pool;
+        struct spm_block **at = &pool->sealed;
+
+        while (*at != block)
+                at = &(*at)->newer;
+        *at = block->newer;
+        pool->sealed_bytes -= block->size;
+        block->exported = false;
+        spm_block_become(block, SPM_BLOCK_LOOSE);
+}
+
+static bool is_ready(const struct spm_block *block)
+{
+        return block && spm_block_state(block) == SPM_BLOCK_READY;
+}
+
+static void join_ready(struct spm_model *model, struct spm_block *block, struct spm_block *other)
+{
+        if (!is_ready(other))
+                return;
+        spm_pool_take_ready(other);
+        spm_block_absorb(model, block, other);
+}
+
+void spm_pool_make_ready(struct spm_model *model, struct spm_block *block)
+{
+        struct spm_pool_state *pool = block->area->pool;
+
+        assert(spm_block_state(block) == SPM_BLOCK_LOOSE);
+        spm_block_drop_deps(model, block);
+        block->barred = false;
+        if (block->exported) {
+                seal(block);
+                return;
+        }
+        if (block->is_slot) {
+                spm_slab_put(model, block);
+                return;
+        }
+        join_ready(model, block, block->previous);
+        join_ready(model, block, block->next);
+        spm_block_become(block, SPM_BLOCK_READY);
+        /* Rows for all sizes were made with the area. */
+        if (!spm_bins_insert(model, &heap_of(block)->ready, block))
+                assert(false);
+        pool->ready_bytes += block->size;
+        if (block->size >= pool->config.grain && spm_segment_last_in(block))
+                link_spanning(pool, block);
+}
+
+void spm_pool_take_ready(struct spm_block *block)
+{
+        struct spm_pool_state *pool = block->area->pool;
+
+        assert(spm_block_state(block) == SPM_BLOCK_READY && !block->is_slot);
+        spm_bins_remove(&heap_of(block)->ready, block);
+        pool->ready_bytes -= block->size;
+        if (block->is_spanning)
+                unlink_spanning(pool, block);
+        spm_block_become(block, SPM_BLOCK_LOOSE);
+}
+
+void spm_pool_end(struct spm_pool_state *pool)
+{
+        struct spm_area *area;
+        struct spm_block *tile;
+
+        pool->ended = true;
+        for (area = pool->areas; area; area = area->next)
+                for (tile = area->first; tile; tile = tile->next)
+                        if (is_ready(tile))
+                                spm_pool_take_ready(tile);
+}
+
+/* holes */
+
+void spm_pool_add_hole(struct spm_block *block)
+{
+        struct spm_heap *heap = heap_of(block);
+
+        spm_block_become(block, SPM_BLOCK_HOLE);
+        block->left = NULL;
+        block->right = heap->holes;
+        if (heap->holes)
+                heap->holes->left = block;
+        heap->holes = block;
+        if (block == block->area->last && !block->area->is_lone)
+                heap->wild = block;
+}
+
+void spm_pool_take_hole(struct spm_block *block)
+{
+        struct spm_heap *heap = heap_of(block);
+
+        if (block->left)
+                block->left->right = block->right;
+        else
+                heap->holes = block->right;
+        if (block->right)
+                block->right->left = block->left;
+        if (heap->wild == block)
+                heap->wild = NULL;
+        spm_block_become(block, SPM_BLOCK_LOOSE);
+}
+
+static void join_hole(struct spm_model *model, struct spm_block *block, struct spm_block *other)
+{
+        if (!other || spm_block_state(other) != SPM_BLOCK_HOLE)
+                return;
+        spm_pool_take_hole(other);
+        spm_block_absorb(model, block, other);
+}
+
+void spm_pool_make_hole(struct spm_model *model, struct spm_block *block)
+{
+        join_hole(model, block, block->previous);
+        join_hole(model, block, block->next);
+        spm_pool_add_hole(block);
+}
+
+/* live */
+
+void spm_pool_count_live(const struct spm_block *block, bool live)
+{
+        struct spm_pool_state *pool = block->area->pool;
+
+        if (!live) {
+                pool->live_blocks--;
+                pool->used_bytes -= block->requested;
+                pool->rounded_bytes -= block->size;
+                return;
+        }
+        pool->live_blocks++;
+        pool->used_bytes += block->requested;
+        pool->rounded_bytes += block->size;
+        if (pool->live_blocks_high < pool->live_blocks)
+                pool->live_blocks_high = pool->live_blocks;
+        if (pool->used_high < pool->used_bytes)
+                pool->used_high = pool->used_bytes;
+        if (pool->busy_high < pool->rounded_bytes + pool->pending_bytes)
+                pool->busy_high = pool->rounded_bytes + pool->pending_bytes;
+}
