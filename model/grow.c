@@ -32,6 +32,11 @@ struct measure {
         bool exact;
 };
 
+struct piece {
+        uint64_t address;
+        uint64_t size;
+};
+
 static uint64_t floor_power(uint64_t n)
 {
         return (uint64_t)1 << (63 - __builtin_clzll(n));
@@ -222,34 +227,28 @@ static void round_up(const struct spm_block *hole, const struct measure *measure
                 *from -= more < below ? more : below;
 }
 
-/* Return: SPM_OK, also when there was no room to ask for all of it. */
-static enum spm_status fill(struct spm_model *model, const struct plan *plan,
-                            const struct measure *measure, struct spm_actions *actions)
+/* What to ask for of the plan, at most @room pieces. Asking changes the tiles, so this comes first.
+ */
+static unsigned int cut(const struct plan *plan, const struct measure *measure,
+                        struct piece *pieces, unsigned int room)
 {
-        struct spm_block *tile = plan->first;
+        const struct spm_block *tile = plan->first;
+        unsigned int count = 0;
+        uint64_t from;
+        uint64_t to;
 
-        while (tile && tile->address < plan->end) {
-                struct spm_block *next = tile->next;
-                struct spm_pool_state *pool = tile->area->pool;
-                uint64_t from;
-                uint64_t to;
+        for (; tile && tile->address < plan->end; tile = tile->next) {
+                if (!hole_part(tile, plan->start, plan->end, &from, &to))
+                        continue;
+                round_up(tile, measure, &from, &to);
+                for (; from < to && count < room; count++) {
+                        uint64_t size = to - from < measure->piece ? to - from : measure->piece;
 
-                if (hole_part(tile, plan->start, plan->end, &from, &to)) {
-                        round_up(tile, measure, &from, &to);
-                        while (from < to && spm_actions_room(actions)) {
-                                uint64_t size =
-                                        to - from < measure->piece ? to - from : measure->piece;
-                                enum spm_status status =
-                                        obtain(model, pool, from, size, size, actions);
-
-                                if (status)
-                                        return status;
-                                from += size;
-                        }
+                        pieces[count] = (struct piece){from, size};
+                        from += size;
                 }
-                tile = next;
         }
-        return SPM_OK;
+        return count;
 }
 
 static void make_way(struct spm_model *model, struct spm_pool_state *pool, uint64_t size,
@@ -268,14 +267,20 @@ static enum spm_status grow_range(struct spm_model *model, const struct spm_want
                                   struct spm_actions *actions)
 {
         struct spm_pool_state *pool = want->pool;
-        enum spm_status status;
+        struct piece pieces[SPM_ACTIONS_MAX];
+        unsigned int count;
+        unsigned int i;
 
         if (past_cap(pool, plan->missing))
                 return SPM_E_OUT_OF_MEMORY;
-        make_way(model, pool, plan->missing, plan, measure, actions);
-        status = fill(model, plan, measure, actions);
-        if (status)
-                return status;
+        count = cut(plan, measure, pieces, spm_actions_room(actions));
+        for (i = 0; i < count; i++) {
+                enum spm_status status = obtain(model, pool, pieces[i].address, pieces[i].size,
+                                                pieces[i].size, actions);
+
+                if (status)
+                        return status;
+        }
         return pool->config.provider == SPM_PROVIDER_MODEL ? SPM_OK : SPM_AGAIN;
 }
 
@@ -319,8 +324,12 @@ enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *wan
         struct measure measure = take_measure(want->pool, size, exact);
         struct plan plan;
 
-        if (want->pool->config.range_size && find_place(want->heap, size, align, &plan))
+        if (want->pool->config.range_size && find_place(want->heap, size, align, &plan)) {
+                make_way(model, want->pool, plan.missing, &plan, &measure, actions);
+                /* That has made new holes, and perhaps a better place. */
+                find_place(want->heap, size, align, &plan);
                 return grow_range(model, want, &plan, &measure, actions);
+        }
         return grow_anywhere(model, want, size, align, &measure, actions);
 }
 

@@ -28,8 +28,8 @@ static void check(void)
 
 void bench_set_up(void)
 {
-        struct spm_pool_config async = {.kind = SPM_POOL_ASYNC};
-        struct spm_pool_config sync = {.kind = SPM_POOL_SYNC};
+        struct spm_pool_config async = {.kind = SPM_POOL_ASYNC, .small_size = 512};
+        struct spm_pool_config sync = {.kind = SPM_POOL_SYNC, .small_size = 512};
 
         bench = (struct bench){.next_base = (uint64_t)1 << 40};
         cr_assert_eq(spm_model_new(NULL, &bench.model), SPM_OK);

@@ -22,6 +22,11 @@ static void expect_named(const char *name)
         cr_expect_not_null(strstr(text, name), "%s", text);
 }
 
+static struct spm_block *live_at(uint64_t address)
+{
+        return spm_area_live_at(spm_area_at(bench.model, address), address);
+}
+
 Test(check, holds_for_a_new_model)
 {
         cr_expect(spm_check(bench.model, NULL, 0));
@@ -31,7 +36,7 @@ Test(check, blocks_that_do_not_tile)
 {
         uint64_t a = bench_alloc(bench.async, bench.s, 512);
 
-        spm_block_live_at(bench.model, a)->size += 512;
+        live_at(a)->size += 512;
         expect_named("I1");
 }
 
@@ -60,6 +65,6 @@ Test(check, a_ready_block_that_was_exported)
 {
         uint64_t a = bench_alloc(bench.async, bench.s, 512);
 
-        spm_block_live_at(bench.model, a)->next->exported = true;
+        live_at(a)->next->exported = true;
         expect_named("I10");
 }

@@ -46,8 +46,7 @@ static void check_apart(struct ops *ops, const struct spm_allocation *allocation
 
         if (allocation->reserved < allocation->size || allocation->address % 512 ||
             allocation->address < allocation->segment_base ||
-            allocation->address + allocation->reserved >
-                    allocation->segment_base + allocation->segment_size)
+            allocation->address - allocation->segment_base >= allocation->segment_size)
                 world_fail(&ops->world, "I1: a block outside its segment, or crooked");
         for (i = 0; i < ops->block_count; i++) {
                 const struct spm_allocation *other = &ops->blocks[i].allocation;

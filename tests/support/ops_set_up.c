@@ -96,6 +96,10 @@ static bool add_pools(struct ops *ops)
         for (i = 0; i < WORLD_POOLS; i++)
                 configs[i] = base;
         configs[0].kind = SPM_POOL_ASYNC;
+        configs[0].range_base = WORLD_RANGE;
+        configs[0].range_size = WORLD_PAGE * WORLD_PAGES;
+        configs[0].growth = SPM_GROWTH_TIGHT;
+        configs[0].small_size = 1024;
         configs[1].kind = SPM_POOL_ASYNC;
         configs[1].release_threshold = 6 * WORLD_PAGE;
         configs[1].max_size = 16 * WORLD_PAGE;
@@ -107,9 +111,11 @@ static bool add_pools(struct ops *ops)
         configs[3].kind = SPM_POOL_SYNC;
         configs[3].context = world->contexts[1];
         configs[3].keep = 2 * WORLD_PAGE;
+        configs[3].small_size = 2048;
         configs[4].kind = SPM_POOL_HOST;
         configs[4].context = world->contexts[0];
         configs[4].provider = SPM_PROVIDER_MODEL;
+        configs[4].small_size = 2048;
         configs[4].max_size = 12 * WORLD_PAGE;
         for (i = 0; i < WORLD_POOLS; i++)
                 if (spm_pool_create(world->model, &configs[i], &world->pools[i]))

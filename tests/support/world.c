@@ -265,6 +265,42 @@ static int find_pages(const struct world *world, int count)
         return -1;
 }
 
+/* The pages that an address is in. */
+static bool *pages_at(struct world *world, uint64_t address)
+{
+        if (address >= WORLD_RANGE)
+                return &world->range[(address - WORLD_RANGE) / WORLD_PAGE];
+        return &world->pages[(address - WORLD_BASE) / WORLD_PAGE];
+}
+
+/* Just there, in a range. */
+static void act_back(struct world *world, const struct spm_action *action,
+                     struct spm_request *request)
+{
+        size_t count = action->size / WORLD_PAGE;
+        bool *pages = pages_at(world, action->address);
+        spm_segment segment;
+        size_t i;
+
+        if (action->address % WORLD_PAGE || action->size % WORLD_PAGE ||
+            action->address < WORLD_RANGE ||
+            action->address + action->size > WORLD_RANGE + WORLD_PAGE * WORLD_PAGES)
+                world_fail(world, "I1: a growth outside of the range");
+        for (i = 0; i < count && !world->failure[0]; i++)
+                if (pages[i])
+                        world_fail(world, "I1: a growth over what is backed");
+        if (world->failure[0])
+                return;
+        if (world_byte(world) % 8 == 0 ||
+            spm_segment_add(world->model, action->pool, action->address, action->size, world,
+                            &segment)) {
+                spm_grow_failed(world->model, request);
+                return;
+        }
+        for (i = 0; i < count; i++)
+                pages[i] = true;
+}
+
 static void act_grow(struct world *world, const struct spm_action *action,
                      struct spm_request *request)
 {
@@ -275,6 +311,10 @@ static void act_grow(struct world *world, const struct spm_action *action,
         int first;
         int i;
 
+        if (action->address) {
+                act_back(world, action, request);
+                return;
+        }
         if (world_byte(world) % 4 == 0)
                 size = action->size;
         if (size > (size_t)world->page_count * WORLD_PAGE)
@@ -313,7 +353,7 @@ static void act_release(struct world *world, const struct spm_action *action)
         if (action->cookie != world)
                 world_fail(world, "a segment lost its cookie");
         for (at = action->address; at < end; at += WORLD_PAGE)
-                world->pages[(at - WORLD_BASE) / WORLD_PAGE] = false;
+                *pages_at(world, at) = false;
 }
 
 static void act_drop(struct world *world, const struct spm_action *action)

@@ -20,6 +20,7 @@
 #define WORLD_PAGE   4096
 #define WORLD_PAGES  600
 #define WORLD_BASE   0x10000000u
+#define WORLD_RANGE  0x40000000u /* of the pool that has one: as many pages again */
 #define WORLD_POOLS  5
 #define WORLD_EVENTS 6
 #ifndef WORLD_STAMPS
@@ -56,6 +57,7 @@ struct world {
         spm_pool pools[WORLD_POOLS];
         bool pool_gone[WORLD_POOLS];
         bool pages[WORLD_PAGES];                 /* taken */
+        bool range[WORLD_PAGES];                 /* backed */
         int page_count;                          /* that may be */
         struct world_stamp stamps[WORLD_STAMPS]; /* by handle, modulo their number */
         const uint8_t *constant;                 /* what is chosen always; NULL: as the bytes say */
