@@ -120,7 +120,8 @@ struct spm_area *spm_area_new(struct spm_model *model, struct spm_pool_state *po
         size_t at;
 
         if (!make_room(model) || !spm_block_reserve(model, 1) ||
-            !spm_bins_prepare(model, &pool->heaps[heap].ready, size))
+            !spm_bins_prepare(model, &pool->heaps[heap].ready, size) ||
+            !spm_bins_prepare(model, &pool->heaps[heap].shore, size))
                 return NULL;
         area = spm_host_new(model, sizeof(*area) + leaves * sizeof(area->leaves[0]));
         if (!area)

@@ -82,6 +82,7 @@ struct spm_block {
         bool hit : 1;         /* LIVE: served without growth */
         bool belted : 1;      /* LIVE: its second point is ordered by a wait submitted for it */
         bool exported : 1;    /* LIVE, and kept when it becomes PENDING */
+        bool is_shore : 1;    /* READY: beside a hole */
         bool is_spanning : 1; /* READY: in the heap's list of what holds whole segments */
 
         /*

@@ -15,12 +15,21 @@
 
 #define CANDIDATES_MAX 8
 
+static bool is_hole(const struct spm_block *block)
+{
+        return block && spm_block_state(block) == SPM_BLOCK_HOLE;
+}
+
+/* Where in a free block: at its start, but away from a hole, so that the hole and what is left of
+ * the block stay together. */
 static bool holds(const struct spm_block *block, size_t size, size_t align, uint64_t *start)
 {
         uint64_t first = (block->address + align - 1) & ~(uint64_t)(align - 1);
 
         if (first - block->address > block->size || block->size - (first - block->address) < size)
                 return false;
+        if (block->is_shore && is_hole(block->previous) && !is_hole(block->next))
+                first = (block->address + (block->size - size)) & ~(uint64_t)(align - 1);
         *start = first;
         return true;
 }
@@ -42,12 +51,19 @@ struct spm_block *spm_fit_place(const struct spm_bins *bins, size_t size, size_t
         return block && holds(block, size, align, start) ? block : NULL;
 }
 
+struct spm_block *spm_fit_heap(const struct spm_heap *heap, size_t size, size_t align,
+                               uint64_t *start)
+{
+        struct spm_block *block = spm_fit_place(&heap->ready, size, align, start);
+
+        return block ? block : spm_fit_place(&heap->shore, size, align, start);
+}
+
 bool spm_fit_ready(const struct spm_want *want, struct spm_fit *fit)
 {
         *fit = (struct spm_fit){0};
         if (want->klass == SPM_NO_CLASS) {
-                fit->block =
-                        spm_fit_place(&want->heap->ready, want->size, want->align, &fit->start);
+                fit->block = spm_fit_heap(want->heap, want->size, want->align, &fit->start);
         } else if (want->pool->slabs[want->klass]) {
                 fit->block = want->pool->slabs[want->klass]->ready;
                 fit->start = fit->block->address;

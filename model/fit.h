@@ -49,6 +49,10 @@ struct spm_fit {
 struct spm_block *spm_fit_place(const struct spm_bins *bins, size_t size, size_t align,
                                 uint64_t *start);
 
+/** spm_fit_heap() - the same of a whole heap: beside a hole only where nothing else fits. */
+struct spm_block *spm_fit_heap(const struct spm_heap *heap, size_t size, size_t align,
+                               uint64_t *start);
+
 /* Each returns false if there is none. */
 bool spm_fit_bare(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit);
 bool spm_fit_ready(const struct spm_want *want, struct spm_fit *fit);

@@ -11,10 +11,10 @@
 #include "trim.h"
 
 #define MIB        ((uint64_t)1 << 20)
-#define HOLES_MAX  16 /* looked at */
-#define WIDEN_MAX  8  /* neighbours on each side */
-#define SHARE      32 /* of the pool, a piece */
-#define LARGE_FROM (256 * MIB)
+#define HOLES_MAX  16000 /* looked at */
+#define WIDEN_MAX  8000  /* neighbours on each side */
+#define SHARE      32    /* of the pool, a piece */
+#define LARGE_FROM (1ull << 60)
 #define LARGE_MAX  (256 * MIB)
 
 /* Where a request would go. */
@@ -65,12 +65,17 @@ static uint64_t slack(const struct spm_pool_state *pool, uint64_t high)
         return high / 64;
 }
 
-static struct measure take_measure(const struct spm_pool_state *pool, uint64_t size, bool exact)
+static struct measure take_measure(struct spm_pool_state *pool, uint64_t size, bool exact)
 {
         const struct spm_pool_config *config = &pool->config;
         uint64_t busy = pool->rounded_bytes + pool->pending_bytes + size;
-        uint64_t high = busy > pool->busy_high ? busy : pool->busy_high;
         struct measure measure = {.exact = exact};
+        uint64_t high;
+
+        /* What is pending now, after all questions, is not to be had. */
+        if (pool->busy_high < busy)
+                pool->busy_high = busy;
+        high = pool->busy_high;
 
         measure.piece = floor_power((pool->reserved_bytes + size) / SHARE | config->grain);
         if (measure.piece > config->segment_size)

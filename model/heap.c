@@ -89,6 +89,24 @@ static void join_ready(struct spm_model *model, struct spm_block *block, struct 
         spm_block_absorb(model, block, other);
 }
 
+static bool is_hole(const struct spm_block *block)
+{
+        return block && spm_block_state(block) == SPM_BLOCK_HOLE;
+}
+
+static struct spm_bins *bins_of(const struct spm_block *block)
+{
+        return block->is_shore ? &heap_of(block)->shore : &heap_of(block)->ready;
+}
+
+/* Rows for all sizes were made with the area. */
+static void insert_ready(struct spm_model *model, struct spm_block *block)
+{
+        block->is_shore = is_hole(block->previous) || is_hole(block->next);
+        if (!spm_bins_insert(model, bins_of(block), block))
+                assert(false);
+}
+
 void spm_pool_make_ready(struct spm_model *model, struct spm_block *block)
 {
         struct spm_pool_state *pool = block->area->pool;
@@ -108,8 +126,7 @@ void spm_pool_make_ready(struct spm_model *model, struct spm_block *block)
         join_ready(model, block, block->next);
         spm_block_become(block, SPM_BLOCK_READY);
         /* Rows for all sizes were made with the area. */
-        if (!spm_bins_insert(model, &heap_of(block)->ready, block))
-                assert(false);
+        insert_ready(model, block);
         pool->ready_bytes += block->size;
         if (block->size >= pool->config.grain && spm_segment_last_in(block))
                 link_spanning(pool, block);
@@ -120,7 +137,7 @@ void spm_pool_take_ready(struct spm_block *block)
         struct spm_pool_state *pool = block->area->pool;
 
         assert(spm_block_state(block) == SPM_BLOCK_READY && !block->is_slot);
-        spm_bins_remove(&heap_of(block)->ready, block);
+        spm_bins_remove(bins_of(block), block);
         pool->ready_bytes -= block->size;
         if (block->is_spanning)
                 unlink_spanning(pool, block);
@@ -178,11 +195,22 @@ static void join_hole(struct spm_model *model, struct spm_block *block, struct s
         spm_block_absorb(model, block, other);
 }
 
+/* What was READY beside it is beside a hole now. */
+static void refresh(struct spm_model *model, struct spm_block *block)
+{
+        if (!is_ready(block) || block->is_shore)
+                return;
+        spm_bins_remove(bins_of(block), block);
+        insert_ready(model, block);
+}
+
 void spm_pool_make_hole(struct spm_model *model, struct spm_block *block)
 {
         join_hole(model, block, block->previous);
         join_hole(model, block, block->next);
         spm_pool_add_hole(block);
+        refresh(model, block->previous);
+        refresh(model, block->next);
 }
 
 /* live */
@@ -204,6 +232,6 @@ void spm_pool_count_live(const struct spm_block *block, bool live)
                 pool->live_blocks_high = pool->live_blocks;
         if (pool->used_high < pool->used_bytes)
                 pool->used_high = pool->used_bytes;
-        if (pool->busy_high < pool->rounded_bytes + pool->pending_bytes)
-                pool->busy_high = pool->rounded_bytes + pool->pending_bytes;
+        if (pool->busy_high < pool->rounded_bytes)
+                pool->busy_high = pool->rounded_bytes;
 }

@@ -190,6 +190,20 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
         return SPM_E_OUT_OF_MEMORY;
 }
 
+/*
+ * A large request would be cut out of something larger, while frees may be complete that nobody has
+ * asked about: one question is cheaper than what a bad place costs later.
+ */
+static bool is_rash(struct spm_model *model, const struct spm_want *want,
+                    const struct spm_request *request)
+{
+        struct spm_fit fit;
+
+        return request->stage == START && want->size > SPM_HEAP_SMALL &&
+               want->pool->config.kind != SPM_POOL_ASYNC && want->pool->pending_bytes &&
+               spm_fit_bare(model, want, &fit) && fit.block->size != want->size;
+}
+
 enum spm_status spm_ladder_climb(struct spm_model *model, const struct spm_want *want,
                                  struct spm_request *request, struct spm_block **block,
                                  struct spm_actions *actions)
@@ -198,7 +212,9 @@ enum spm_status spm_ladder_climb(struct spm_model *model, const struct spm_want 
 
         assert(request->stage <= TOP);
         do {
-                status = try_serve(model, want, request, block, actions);
+                status = SPM_E_UNKNOWN;
+                if (!is_rash(model, want, request))
+                        status = try_serve(model, want, request, block, actions);
                 if (status == SPM_E_UNKNOWN && spm_ladder_is_short(request))
                         status = try_elsewhere(model, want, request, block, actions);
                 if (status == SPM_OK && !(*block)->fresh) {

@@ -259,52 +259,6 @@ void spm_limbo_take(struct spm_model *model, struct spm_block *block)
         block->lane = NULL;
 }
 
-void spm_limbo_put(struct spm_model *model, struct spm_block *block)
-{
-        struct spm_pool_state *pool = block->area->pool;
-        struct spm_lane *lane;
-
-        assert(spm_block_state(block) == SPM_BLOCK_LOOSE);
-        drop_done(model, block);
-        if (!block->dep_count) {
-                spm_pool_make_ready(model, block);
-                return;
-        }
-        pool->pending_bytes += block->size;
-        /* A point that is not complete has a stream. */
-        lane = spm_limbo_lane(model, pool, spm_subject_stream(model, block->streams[0]));
-        if (lane)
-                put_in_lane(model, lane, block, is_open(model, block, lane));
-        else
-                put_astray(model, block);
-}
-
-struct spm_block *spm_limbo_cut(struct spm_model *model, struct spm_block *block, size_t front,
-                                size_t size)
-{
-        struct spm_pool_state *pool = block->area->pool;
-        struct spm_lane *lane = block->lane;
-        struct spm_block *older = block->older;
-        struct spm_block *middle = block;
-
-        spm_limbo_take(model, block);
-        if (front) {
-                middle = spm_block_split(model, block, front);
-                link_behind(lane, older, block);
-                count_in(model, lane, block, true);
-                pool->pending_bytes += front;
-                older = block;
-        }
-        if (size < middle->size) {
-                struct spm_block *back = spm_block_split(model, middle, size);
-
-                link_behind(lane, older, back);
-                count_in(model, lane, back, true);
-                pool->pending_bytes += back->size;
-        }
-        return middle;
-}
-
 /* joining */
 
 /* The dependencies of both, in @deps. Return: how many; more than SPM_BLOCK_DEPS if too many. */
@@ -374,6 +328,80 @@ static bool try_join(struct spm_model *model, struct spm_block *block, struct sp
         return true;
 }
 
+/* Where one stream alone uses a pool, nobody misses ready memory that it has as well. */
+static bool try_join_ready(struct spm_model *model, struct spm_block *block,
+                           struct spm_block *other)
+{
+        const struct spm_object *lanes = block->area->pool->lanes.head;
+
+        if (!other || spm_block_state(other) != SPM_BLOCK_READY || !block->open ||
+            spm_object_next(lanes))
+                return false;
+        spm_limbo_absorb(model, block, other);
+        return true;
+}
+
+static bool join_neighbours(struct spm_model *model, struct spm_block *block)
+{
+        bool any = false;
+
+        while (try_join(model, block, block->previous) ||
+               try_join_ready(model, block, block->previous))
+                any = true;
+        while (try_join(model, block, block->next) || try_join_ready(model, block, block->next))
+                any = true;
+        return any;
+}
+
+void spm_limbo_put(struct spm_model *model, struct spm_block *block)
+{
+        struct spm_pool_state *pool = block->area->pool;
+        struct spm_lane *lane;
+
+        assert(spm_block_state(block) == SPM_BLOCK_LOOSE);
+        drop_done(model, block);
+        if (!block->dep_count) {
+                spm_pool_make_ready(model, block);
+                return;
+        }
+        pool->pending_bytes += block->size;
+        /* A point that is not complete has a stream. */
+        lane = spm_limbo_lane(model, pool, spm_subject_stream(model, block->streams[0]));
+        if (!lane) {
+                put_astray(model, block);
+                return;
+        }
+        put_in_lane(model, lane, block, is_open(model, block, lane));
+        if (block->open && block->size > SPM_HEAP_SMALL)
+                join_neighbours(model, block);
+}
+
+struct spm_block *spm_limbo_cut(struct spm_model *model, struct spm_block *block, size_t front,
+                                size_t size)
+{
+        struct spm_pool_state *pool = block->area->pool;
+        struct spm_lane *lane = block->lane;
+        struct spm_block *older = block->older;
+        struct spm_block *middle = block;
+
+        spm_limbo_take(model, block);
+        if (front) {
+                middle = spm_block_split(model, block, front);
+                link_behind(lane, older, block);
+                count_in(model, lane, block, true);
+                pool->pending_bytes += front;
+                older = block;
+        }
+        if (size < middle->size) {
+                struct spm_block *back = spm_block_split(model, middle, size);
+
+                link_behind(lane, older, back);
+                count_in(model, lane, back, true);
+                pool->pending_bytes += back->size;
+        }
+        return middle;
+}
+
 bool spm_limbo_join(struct spm_model *model, struct spm_lane *lane)
 {
         struct spm_block *block = lane->joined ? lane->joined->newer : lane->oldest;
@@ -384,10 +412,7 @@ bool spm_limbo_join(struct spm_model *model, struct spm_lane *lane)
                 lane->joined = block;
                 if (block->is_slot || !block->open)
                         continue;
-                while (try_join(model, block, block->previous))
-                        any = true;
-                while (try_join(model, block, block->next))
-                        any = true;
+                any = join_neighbours(model, block) || any;
         }
         return any;
 }

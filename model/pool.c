@@ -98,8 +98,10 @@ static enum spm_status make_heaps(struct spm_model *model, struct spm_pool_state
                 model->next_base = config->range_base + config->range_size;
         }
         pool->heap_count = config->range_size / config->grain > 1 && parted ? 2 : 1;
-        for (i = 0; i < pool->heap_count; i++)
+        for (i = 0; i < pool->heap_count; i++) {
                 spm_bins_init(&pool->heaps[i].ready, config->align);
+                spm_bins_init(&pool->heaps[i].shore, config->align);
+        }
         if (!config->range_size)
                 return SPM_OK;
         if (spm_area_overlaps(model, config->range_base, config->range_size))
@@ -154,8 +156,10 @@ void spm_pool_free(struct spm_model *model, struct spm_pool_state *pool)
         spm_limbo_forget_pool(model, pool);
         while (pool->areas)
                 spm_area_free(model, pool->areas);
-        for (i = 0; i < pool->heap_count; i++)
+        for (i = 0; i < pool->heap_count; i++) {
                 spm_bins_forget(model, &pool->heaps[i].ready);
+                spm_bins_forget(model, &pool->heaps[i].shore);
+        }
         spm_host_free(model, pool->access);
         spm_table_remove(model, &model->pools, &pool->object);
         spm_host_free(model, pool);

@@ -33,6 +33,7 @@ struct spm_peer_access {
 };
 
 struct spm_heap {
+        struct spm_bins shore;   /* READY blocks beside a hole, which are used last */
         struct spm_bins ready;   /* READY blocks */
         struct spm_block *holes; /* of its range, the newest first */
         struct spm_block *wild;  /* the hole at the range's end, or NULL */

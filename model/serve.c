@@ -171,7 +171,7 @@ bool spm_serve_slab(struct spm_model *model, const struct spm_want *want)
         struct spm_block *run;
         uint64_t start;
 
-        run = spm_fit_place(&want->heap->ready, size, pool->page, &start);
+        run = spm_fit_heap(want->heap, size, pool->page, &start);
         if (!run || !spm_block_reserve(model, 2))
                 return false;
         run = carve(model, run, start, size);

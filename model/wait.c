@@ -171,12 +171,39 @@ bool spm_wait_ask_poll(struct spm_model *model, const struct spm_want *want,
         return poll_batch(model, want, request, actions);
 }
 
+/*
+ * First whether the stream is idle, which answers for all it has freed. Then the oldest stamp that
+ * says something, and the next one as long as they turn out to be done; what was freed since the
+ * last one is stamped, so that there is something to ask about next time.
+ */
 bool spm_wait_ask_own(struct spm_model *model, const struct spm_want *want,
                       struct spm_request *request, struct spm_actions *actions)
 {
-        if (want->pool->config.kind != SPM_POOL_ASYNC || !want->pool->opportunistic)
+        struct spm_stream_state *stream = want->stream;
+        const struct spm_stamp_state *stamp;
+        const struct spm_lane *lane;
+
+        if (!stream || !want->pool->opportunistic || !spm_stream_may_be_named(stream) ||
+            request->tries >= POLLS_MAX)
                 return false;
-        return poll_batch(model, want, request, actions);
+        lane = spm_limbo_find(want->pool, stream->object.id);
+        if (!lane || !lane->oldest)
+                return false;
+        if (!request->tries++) {
+                struct spm_action *action = spm_action_add(actions, SPM_ACT_POLL_STREAM);
+
+                action->stream = stream->object.id;
+                action->context = stream->context->object.id;
+                return true;
+        }
+        if (request->tries == 2 && spm_stamp_is_due(stream))
+                spm_stamp_ask(model, stream, true, actions);
+        stamp = spm_stamp_find_any(stream, lane->oldest->positions[0]);
+        if (!stamp || stamp->object.id == request->batch)
+                return actions->count != 0;
+        request->batch = stamp->object.id;
+        ask(actions, SPM_ACT_POLL, stamp);
+        return true;
 }
 
 /* waits */
