@@ -54,6 +54,7 @@ static void expect_at_most(struct check *check, const char *what, uint64_t a, ui
 struct sums {
         uint64_t reserved, used, rounded, pending, ready, sealed, live, blocks;
         uint64_t ready_count[2];
+        uint64_t shore_count[2];
         uint64_t spanning, holes;
 };
 
@@ -84,6 +85,11 @@ static void check_live(struct check *check, const struct spm_block *block, struc
                 fail(check, "I1 a live block is found by address", block->address, block->size);
 }
 
+static bool is_hole(const struct spm_block *block)
+{
+        return block && spm_block_state(block) == SPM_BLOCK_HOLE;
+}
+
 static void check_ready(struct check *check, const struct spm_block *block, struct sums *sums)
 {
         sums->ready += block->size;
@@ -91,7 +97,12 @@ static void check_ready(struct check *check, const struct spm_block *block, stru
                 fail(check, "I10 an exported block is never ready", block->address, 0);
         if (block->is_slot)
                 return;
-        sums->ready_count[block->area->index]++;
+        if (block->is_shore)
+                sums->shore_count[block->area->index]++;
+        else
+                sums->ready_count[block->area->index]++;
+        if (block->is_shore != (is_hole(block->previous) || is_hole(block->next)))
+                fail(check, "what is beside a hole is known to be", block->address, 0);
         sums->spanning += block->is_spanning;
         if (block->next && spm_block_state(block->next) == SPM_BLOCK_READY)
                 fail(check, "I5 ready neighbours are joined", block->address, 0);
@@ -235,6 +246,9 @@ static void check_heaps(struct check *check, const struct spm_pool_state *pool,
                 if (!spm_bins_check(&pool->heaps[i].ready, &count) || count != sums->ready_count[i])
                         fail(check, "I3 ready blocks are in their bins", count,
                              sums->ready_count[i]);
+                if (!spm_bins_check(&pool->heaps[i].shore, &count) || count != sums->shore_count[i])
+                        fail(check, "I3 ready blocks beside holes are in their bins", count,
+                             sums->shore_count[i]);
                 for (block = pool->heaps[i].holes; block; block = block->right)
                         holes++;
         }

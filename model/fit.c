@@ -47,7 +47,7 @@ struct spm_block *spm_fit_place(const struct spm_bins *bins, size_t size, size_t
         }
         if (!block || size + align < size)
                 return NULL;
-        block = spm_bins_at_least(bins, size + align);
+        block = spm_bins_at_least(bins, spm_fit_enough(bins, size, align));
         return block && holds(block, size, align, start) ? block : NULL;
 }
 

@@ -44,6 +44,12 @@ struct spm_fit {
         struct spm_lane *donor;       /* of an internal fit that needs a stamp first, or NULL */
 };
 
+/** spm_fit_enough() - bytes that hold a block of @size wherever they begin. */
+static inline size_t spm_fit_enough(const struct spm_bins *bins, size_t size, size_t align)
+{
+        return size + align - ((size_t)1 << bins->shift);
+}
+
 /** spm_fit_place() - the smallest READY block with room for @size bytes at a multiple of @align, or
  * NULL. @start: return argument, where */
 struct spm_block *spm_fit_place(const struct spm_bins *bins, size_t size, size_t align,

@@ -42,14 +42,18 @@ static uint64_t floor_power(uint64_t n)
         return (uint64_t)1 << (63 - __builtin_clzll(n));
 }
 
-/* What has to fit: the block, or a run of slots of its class. */
-static size_t wanted_size(const struct spm_want *want, size_t *align)
+/* What has to be there: room for the block, or for a run of slots of its class, so much of it that
+ * it is found whatever the alignment. 0 if that cannot be counted. */
+static size_t wanted_size(const struct spm_want *want)
 {
-        *align = want->align;
-        if (want->klass == SPM_NO_CLASS)
-                return want->size;
-        *align = want->pool->page;
-        return spm_slab_run_size(want->pool, want->size);
+        const struct spm_bins *bins = &want->heap->ready;
+        size_t enough;
+
+        if (want->klass != SPM_NO_CLASS)
+                return spm_fit_enough(bins, spm_slab_run_size(want->pool, want->size),
+                                      want->pool->page);
+        enough = spm_fit_enough(bins, want->size, want->align);
+        return enough < want->size ? 0 : enough;
 }
 
 static uint64_t slack(const struct spm_pool_state *pool, uint64_t high)
@@ -58,7 +62,7 @@ static uint64_t slack(const struct spm_pool_state *pool, uint64_t high)
         case SPM_GROWTH_TIGHT:
                 return 0;
         case SPM_GROWTH_SPEED:
-                return high / 16;
+                return high / 12;
         case SPM_GROWTH_BALANCED:
                 break;
         }
@@ -153,7 +157,7 @@ static void consider(struct plan *plan, struct spm_block *first, uint64_t start,
 }
 
 /* A hole, with the free tiles beside it: the request goes to one of the two ends. */
-static void consider_hole(struct plan *plan, struct spm_block *hole, size_t size, size_t align)
+static void consider_hole(struct plan *plan, struct spm_block *hole, size_t size)
 {
         const struct spm_block *last = hole;
         struct spm_block *first = hole;
@@ -165,16 +169,16 @@ static void consider_hole(struct plan *plan, struct spm_block *hole, size_t size
                 first = first->previous;
         for (steps = 0; steps < WIDEN_MAX && is_free(last->next); steps++)
                 last = last->next;
-        start = (first->address + align - 1) & ~(uint64_t)(align - 1);
+        start = first->address;
         end = last->address + last->size;
         if (end < start || end - start < size)
                 return;
         consider(plan, first, start, size);
         if (last->next)
-                consider(plan, first, (end - size) & ~(uint64_t)(align - 1), size);
+                consider(plan, first, end - size, size);
 }
 
-static bool find_place(const struct spm_heap *heap, size_t size, size_t align, struct plan *plan)
+static bool find_place(const struct spm_heap *heap, size_t size, struct plan *plan)
 {
         struct spm_block *hole = heap->holes;
         unsigned int looked;
@@ -182,9 +186,9 @@ static bool find_place(const struct spm_heap *heap, size_t size, size_t align, s
         *plan = (struct plan){0};
         for (looked = 0; hole && looked < HOLES_MAX; looked++, hole = hole->right)
                 if (!hole->area->is_lone)
-                        consider_hole(plan, hole, size, align);
+                        consider_hole(plan, hole, size);
         if (heap->wild)
-                consider_hole(plan, heap->wild, size, align);
+                consider_hole(plan, heap->wild, size);
         return plan->first != NULL;
 }
 
@@ -291,25 +295,23 @@ static enum spm_status grow_range(struct spm_model *model, const struct spm_want
 
 /* A segment of its own. */
 static enum spm_status grow_anywhere(struct spm_model *model, const struct spm_want *want,
-                                     size_t size, size_t align, const struct measure *measure,
+                                     size_t size, const struct measure *measure,
                                      struct spm_actions *actions)
 {
         static const struct plan nowhere;
         struct spm_pool_state *pool = want->pool;
         const struct spm_pool_config *config = &pool->config;
         size_t grain = config->grain;
-        size_t need = size;
+        size_t need;
         size_t usual = (size_t)measure->piece;
 
         if (config->provider == SPM_PROVIDER_MODEL)
                 return SPM_E_OUT_OF_MEMORY;
-        /* A segment starts at a multiple of the grain only. */
-        if (align > grain)
-                need += align;
-        if (need < size || need + (grain - 1) < need)
-                return SPM_E_OUT_OF_MEMORY;
-        need = (need + grain - 1) & ~(grain - 1);
-        if (past_cap(pool, need))
+        /* It begins at a multiple of the grain, so most alignments are for nothing. */
+        if (want->klass == SPM_NO_CLASS && want->align <= grain)
+                size = want->size;
+        need = (size + (grain - 1)) & ~(grain - 1);
+        if (need < size || past_cap(pool, need))
                 return SPM_E_OUT_OF_MEMORY;
         if (!pool->reserved_bytes && usual < config->initial_size)
                 usual = (config->initial_size + grain - 1) & ~(grain - 1);
@@ -324,18 +326,20 @@ static enum spm_status grow_anywhere(struct spm_model *model, const struct spm_w
 enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want, bool exact,
                              struct spm_actions *actions)
 {
-        size_t align;
-        size_t size = wanted_size(want, &align);
-        struct measure measure = take_measure(want->pool, size, exact);
+        size_t size = wanted_size(want);
+        struct measure measure;
         struct plan plan;
 
-        if (want->pool->config.range_size && find_place(want->heap, size, align, &plan)) {
+        if (!size)
+                return SPM_E_OUT_OF_MEMORY;
+        measure = take_measure(want->pool, size, exact);
+        if (want->pool->config.range_size && find_place(want->heap, size, &plan)) {
                 make_way(model, want->pool, plan.missing, &plan, &measure, actions);
                 /* That has made new holes, and perhaps a better place. */
-                find_place(want->heap, size, align, &plan);
+                find_place(want->heap, size, &plan);
                 return grow_range(model, want, &plan, &measure, actions);
         }
-        return grow_anywhere(model, want, size, align, &measure, actions);
+        return grow_anywhere(model, want, size, &measure, actions);
 }
 
 enum spm_status spm_grow_initial(struct spm_model *model, struct spm_pool_state *pool, size_t size)

@@ -19,7 +19,8 @@
 #include "trim.h"
 #include "wait.h"
 
-#define GROW_MAX   4096 /* steps: a large request in small pieces takes many */
+#define GROW_MAX   4    /* segments by themselves */
+#define PIECES_MAX 4096 /* steps in a range: a large request in small pieces takes many */
 #define DONORS_MAX 2    /* streams that a request may have stamped for it */
 
 enum rung { START, POLLED, CROWDED, GROWING, INTERNAL, WAITING, RELEASING, REGROWING, TOP };
@@ -155,15 +156,14 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
                 step_to(request, CROWDED);
                 return SPM_OK;
         case CROWDED:
-                if (want->pool->reserved_bytes + want->size > want->pool->reserved_high &&
-                    spm_wait_ask_own(model, want, request, actions))
+                if (spm_wait_ask_all(model, want, request, actions))
                         return SPM_AGAIN;
                 step_to(request, GROWING);
                 return SPM_OK;
         case GROWING:
         case REGROWING:
                 status = SPM_E_OUT_OF_MEMORY;
-                if (request->tries++ < GROW_MAX)
+                if (request->tries++ < (want->pool->config.range_size ? PIECES_MAX : GROW_MAX))
                         status = spm_grow_ask(model, want, request->stage == REGROWING, actions);
                 if (status != SPM_E_OUT_OF_MEMORY)
                         return status;

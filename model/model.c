@@ -186,6 +186,16 @@ enum spm_status spm_context_add(struct spm_model *model, int device, spm_context
         return spm_subject_add_context(model, device, context);
 }
 
+enum spm_status spm_context_hide(struct spm_model *model, spm_context id)
+{
+        struct spm_context_state *context = spm_subject_context(model, id);
+
+        if (!context || context->gone)
+                return SPM_E_UNKNOWN;
+        context->hidden = true;
+        return SPM_OK;
+}
+
 enum spm_status spm_context_remove(struct spm_model *model, spm_context id,
                                    struct spm_actions *actions)
 {

@@ -97,7 +97,8 @@ static void ask_wait(struct spm_actions *actions, const struct spm_want *want,
 /*
  * The belt, and the legacy trap (H6): the driver would have made every blocking stream wait for
  * an allocation on the legacy stream, and that stream for them. An allocation that the driver
- * does not see does not, so something that it does see is submitted.
+ * does not see does not, so something that it does see is submitted. With fewer than two of them
+ * there is nobody to be told: each is in order with itself, and with the work on the legacy stream.
  */
 static bool ask_order(struct spm_model *model, const struct spm_want *want,
                       const struct spm_fit *fit, struct spm_actions *actions)
@@ -108,12 +109,15 @@ static bool ask_order(struct spm_model *model, const struct spm_want *want,
                 return false;
         if (fit->belt)
                 ask_wait(actions, want, fit->belt);
-        if (want->stream->kind != SPM_STREAM_LEGACY)
+        if (want->stream->kind != SPM_STREAM_LEGACY ||
+            (want->stream->context->blocking < 2 && !want->stream->context->hidden))
                 return true;
         stamp = spm_stamp_ask(model, want->stream, true, actions);
-        if (stamp)
-                ask_wait(actions, want, stamp);
-        return stamp != NULL;
+        if (!stamp)
+                return false;
+        stamp->is_trap = true;
+        ask_wait(actions, want, stamp);
+        return true;
 }
 
 static void give_life(struct spm_model *model, const struct spm_want *want, struct spm_block *block)

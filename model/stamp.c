@@ -284,7 +284,7 @@ bool spm_stamp_between(const struct spm_stream_state *stream, uint64_t from, uin
         if (from > stream->stamped)
                 return false;
         for (stamp = stream->stamps.first; stamp; stamp = stamp->next)
-                if (stamp->position >= from)
+                if (stamp->position >= from && !stamp->is_trap)
                         return stamp->position < to;
         return false;
 }

@@ -33,6 +33,7 @@ struct spm_stamp_state {
         struct spm_clock clock;
         enum spm_stamp_status status;
         bool bounded; /* may cover work submitted after the free it stands for */
+        bool is_trap; /* asked for by the legacy stream for itself; nobody follows it (serve.c) */
         bool lent;    /* a stream was told to wait for it */
         bool waited;  /* the host was told to wait for it */
 };

@@ -24,6 +24,7 @@ static void link_stream(struct spm_context_state *context, struct spm_stream_sta
         else
                 context->streams = stream;
         context->last_stream = stream;
+        context->blocking += spm_stream_waits_for_legacy(stream);
 }
 
 static struct spm_stream_state *
@@ -89,6 +90,7 @@ void spm_subject_remove_stream(struct spm_model *model, struct spm_stream_state 
 {
         struct spm_context_state *context = stream->context;
 
+        context->blocking -= spm_stream_waits_for_legacy(stream);
         if (stream->previous)
                 stream->previous->next = stream->next;
         else

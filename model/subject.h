@@ -65,6 +65,8 @@ struct spm_context_state {
         int device;
         bool gone;               /* being removed */
         unsigned int captures;   /* open on its streams */
+        unsigned int blocking;   /* streams that wait for the legacy one, retired ones too */
+        bool hidden;             /* it may have more of them (spm_context_hide()) */
         struct spm_clock base;   /* what all its streams wait for, later ones too (H9) */
         uint64_t waited_at;      /* the line's point at the latest of these waits */
         struct spm_clock legacy; /* what its blocking streams wait for (H6) */

@@ -16,7 +16,7 @@
 
 /* A pool that is this far ahead of its device waits: the driver's own free would have waited long
  * ago, and a device that has so much left to do is not kept waiting by it (O3). */
-#define PRESSURE_MIN   ((uint64_t)256 << 20)
+#define PRESSURE_MIN   ((uint64_t)64 << 20)
 #define PRESSURE_SHARE 8 /* of the most that was in use */
 
 /* The context whose stamps say most about what the request could have. */
@@ -171,31 +171,57 @@ bool spm_wait_ask_poll(struct spm_model *model, const struct spm_want *want,
         return poll_batch(model, want, request, actions);
 }
 
+/* Whether all that a lane waits for is done. */
+static bool poll_all(struct spm_model *model, const struct spm_lane *lane,
+                     struct spm_actions *actions)
+{
+        struct spm_stream_state *stream = lane->stream;
+        struct spm_stamp_state *stamp;
+        struct spm_action *action;
+
+        if (!lane->oldest || spm_actions_room(actions) < 2 ||
+            !spm_context_may_be_named(stream->context))
+                return false;
+        if (stream->kind == SPM_STREAM_LINE)
+                return poll_whole(model, stream->context, lane->newest, actions);
+        if (stream->retired || stream->kind == SPM_STREAM_PER_THREAD) {
+                stamp = spm_stamp_find_any(stream, lane->oldest->positions[0]);
+                if (stamp)
+                        ask(actions, SPM_ACT_POLL, stamp);
+                return stamp != NULL;
+        }
+        action = spm_action_add(actions, SPM_ACT_POLL_STREAM);
+        action->stream = stream->object.id;
+        action->context = stream->context->object.id;
+        return true;
+}
+
 /*
- * First whether the stream is idle, which answers for all it has freed. Then the oldest stamp that
- * says something, and the next one as long as they turn out to be done; what was freed since the
- * last one is stamped, so that there is something to ask about next time.
+ * First whether the streams that have freed something are idle, which answers for all of it. Then
+ * the oldest stamp of the asking stream that says something, and the next one as long as they turn
+ * out to be done; what was freed since the last one is stamped, so that there is something to ask
+ * about next time.
  */
-bool spm_wait_ask_own(struct spm_model *model, const struct spm_want *want,
+bool spm_wait_ask_all(struct spm_model *model, const struct spm_want *want,
                       struct spm_request *request, struct spm_actions *actions)
 {
         struct spm_stream_state *stream = want->stream;
         const struct spm_stamp_state *stamp;
+        const struct spm_object *object;
         const struct spm_lane *lane;
+        unsigned int asked = 0;
 
-        if (!stream || !want->pool->opportunistic || !spm_stream_may_be_named(stream) ||
-            request->tries >= POLLS_MAX)
-                return false;
-        lane = spm_limbo_find(want->pool, stream->object.id);
-        if (!lane || !lane->oldest)
+        if (!stream || !want->pool->opportunistic || request->tries >= POLLS_MAX)
                 return false;
         if (!request->tries++) {
-                struct spm_action *action = spm_action_add(actions, SPM_ACT_POLL_STREAM);
-
-                action->stream = stream->object.id;
-                action->context = stream->context->object.id;
-                return true;
+                for (object = want->pool->lanes.head; object && asked < POLLS_MAX;
+                     object = spm_object_next(object))
+                        asked += poll_all(model, (const struct spm_lane *)object, actions);
+                return asked != 0;
         }
+        lane = spm_limbo_find(want->pool, stream->object.id);
+        if (!lane || !lane->oldest || !spm_stream_may_be_named(stream))
+                return false;
         if (request->tries == 2 && spm_stamp_is_due(stream))
                 spm_stamp_ask(model, stream, true, actions);
         stamp = spm_stamp_find_any(stream, lane->oldest->positions[0]);

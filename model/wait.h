@@ -20,9 +20,9 @@
 bool spm_wait_ask_poll(struct spm_model *model, const struct spm_want *want,
                        struct spm_request *request, struct spm_actions *actions);
 
-/** spm_wait_ask_own() - before the pool passes its high mark: has the asking stream's context gone
- * on, so that blocks of its own become ready, are joined, or can be given back? */
-bool spm_wait_ask_own(struct spm_model *model, const struct spm_want *want,
+/** spm_wait_ask_all() - before an asynchronous pool grows: has anything of what is pending become
+ * ready, whoever freed it and however small it is? */
+bool spm_wait_ask_all(struct spm_model *model, const struct spm_want *want,
                       struct spm_request *request, struct spm_actions *actions);
 
 /** spm_wait_ask_pressure() - wait for the oldest batch while too much is pending (O3). */

@@ -165,6 +165,11 @@ void spm_model_free(struct spm_model *model);
  * Return: SPM_OK, SPM_E_INVALID_DEVICE, SPM_E_HOST_MEMORY. */
 enum spm_status spm_context_add(struct spm_model *model, int device, spm_context *context);
 
+/** spm_context_hide() - the context may have blocking streams that spm_stream_add() was not told
+ * of. Then every allocation on its legacy stream from pending memory is ordered before them on the
+ * device, by a RECORD and a WAIT_STREAM (H6). Return: SPM_OK, SPM_E_UNKNOWN. */
+enum spm_status spm_context_hide(struct spm_model *model, spm_context context);
+
 /**
  * spm_context_remove() - the context is gone, and all its work with it (L2)
  * @actions: RELEASE for segments whose memory outlives a context, DROP for its stamps
