@@ -21,7 +21,14 @@
 #define LEAF_SHIFT_MAX 30
 #define LEAF_PAGES     15 /* at most 2^15 */
 
-#define EXTRAS         4 /* at hand */
+#define EXTRAS         4  /* at hand */
+#define RECORDS_MIN    32 /* made at once */
+#define RECORDS_MAX    8192
+#define LINE           64 /* of a cache */
+
+struct spm_records {
+        struct spm_records *next;
+};
 
 struct spm_leaf {
         struct spm_segment_state **segments; /* by grain */
@@ -45,6 +52,8 @@ static unsigned int leaf_shift(uint64_t size, unsigned int page_shift, unsigned 
                 most = LEAF_SHIFT_MAX;
         if (shift > most)
                 shift = most;
+        if (shift < page_shift)
+                shift = page_shift;
         return shift < grain_shift ? grain_shift : shift;
 }
 
@@ -112,7 +121,7 @@ static void give_spare(struct spm_model *model, struct spm_block *block)
 struct spm_area *spm_area_new(struct spm_model *model, struct spm_pool_state *pool,
                               unsigned int heap, uint64_t base, uint64_t size, bool is_lone)
 {
-        unsigned int page_shift = log2_of(pool->page);
+        unsigned int page_shift = log2_of(pool->heaps[heap].page);
         unsigned int grain_shift = log2_of(pool->config.grain);
         unsigned int shift = leaf_shift(size, page_shift, grain_shift);
         size_t leaves = (size_t)(((size - 1) >> shift) + 1);
@@ -331,22 +340,36 @@ void spm_area_note(struct spm_block *block, bool begins)
 
 /* blocks */
 
+/* A quarter more than there are, so that many records lie on few host pages. */
+static bool make_records(struct spm_model *model)
+{
+        size_t count = model->blocks / 4;
+        struct spm_records *more;
+        struct spm_block *block;
+
+        if (count < RECORDS_MIN)
+                count = RECORDS_MIN;
+        if (count > RECORDS_MAX)
+                count = RECORDS_MAX;
+        more = spm_host_new(model, sizeof(*more) + count * sizeof(*block) + LINE);
+        if (!more)
+                return false;
+        more->next = model->records;
+        model->records = more;
+        block = (struct spm_block *)(((uintptr_t)(more + 1) + LINE - 1) & ~(uintptr_t)(LINE - 1));
+        model->spares += (unsigned int)count;
+        for (block += count; count; count--) {
+                (--block)->next = model->spare;
+                model->spare = block;
+        }
+        return true;
+}
+
 bool spm_block_reserve(struct spm_model *model, unsigned int count)
 {
-        while (model->spares < count) {
-                struct spm_records *more = spm_host_new(model, sizeof(*more));
-                unsigned int i;
-
-                if (!more)
+        while (model->spares < count)
+                if (!make_records(model))
                         return false;
-                more->next = model->records;
-                model->records = more;
-                for (i = SPM_RECORDS; i--;) {
-                        more->blocks[i].next = model->spare;
-                        model->spare = &more->blocks[i];
-                }
-                model->spares += SPM_RECORDS;
-        }
         while (model->extras < EXTRAS) {
                 struct spm_extra *extra = spm_host_new(model, sizeof(*extra));
 

@@ -82,7 +82,7 @@ static enum spm_status try_serve(struct spm_model *model, const struct spm_want 
 
 /*
  * Memory is short: a small request may have a page of its own where there is no room for a run, and
- * any request may have what lies in the other heap.
+ * any request may have what lies in the other heap, a page of that at least.
  */
 static enum spm_status try_elsewhere(struct spm_model *model, const struct spm_want *want,
                                      const struct spm_request *request, struct spm_block **block,
@@ -96,14 +96,11 @@ static enum spm_status try_elsewhere(struct spm_model *model, const struct spm_w
         for (i = 0; i < pool->heap_count && status == SPM_E_UNKNOWN; i++) {
                 other = *want;
                 other.heap = &pool->heaps[i];
-                if (other.heap != want->heap)
-                        status = try_serve(model, &other, request, block, actions);
-                if (want->klass == SPM_NO_CLASS || status != SPM_E_UNKNOWN)
-                        continue;
                 other.klass = SPM_NO_CLASS;
-                other.size = pool->page;
-                other.align = pool->page;
-                status = try_serve(model, &other, request, block, actions);
+                if (want->klass != SPM_NO_CLASS || other.size < other.heap->page)
+                        other.size = other.align = other.heap->page;
+                if (want->klass != SPM_NO_CLASS || other.heap != want->heap)
+                        status = try_serve(model, &other, request, block, actions);
         }
         return status;
 }

@@ -99,6 +99,7 @@ static enum spm_status make_heaps(struct spm_model *model, struct spm_pool_state
         }
         pool->heap_count = config->range_size / config->grain > 1 && parted ? 2 : 1;
         for (i = 0; i < pool->heap_count; i++) {
+                pool->heaps[i].page = pool->page;
                 spm_bins_init(&pool->heaps[i].ready, config->align);
                 spm_bins_init(&pool->heaps[i].shore, config->align);
         }

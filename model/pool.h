@@ -33,6 +33,7 @@ struct spm_peer_access {
 };
 
 struct spm_heap {
+        size_t page;             /* no live block of it is smaller, slots aside (area.h) */
         struct spm_bins shore;   /* READY blocks beside a hole, which are used last */
         struct spm_bins ready;   /* READY blocks */
         struct spm_block *holes; /* of its range, the newest first */

@@ -98,6 +98,9 @@ bool spm_slab_new(struct spm_model *model, struct spm_block *run, unsigned int k
         slab->base = run->address;
         slab->slot_size = slot_size;
         slab->count = count;
+        slab->shift = (unsigned int)__builtin_ctzll(pool->config.align);
+        /* Exact for fewer than 2^16 units. */
+        slab->inverse = ((uint64_t)1 << 32) / (slot_size >> slab->shift) + 1;
         slab->klass = klass;
         slab->ready = NULL;
         slab->ready_count = count;
@@ -153,7 +156,8 @@ static void retire(struct spm_model *model, struct spm_slab *slab)
 
 struct spm_block *spm_slab_slot(struct spm_slab *slab, uint64_t address, bool exact)
 {
-        uint32_t index = (uint32_t)(address - slab->base) / (uint32_t)slab->slot_size;
+        uint64_t units = (address - slab->base) >> slab->shift;
+        uint64_t index = units * slab->inverse >> 32;
 
         if (index >= slab->count)
                 return NULL;

@@ -33,6 +33,8 @@ struct spm_slab {
         struct spm_block *ready;   /* READY slots, linked by right */
         uint64_t base;
         size_t slot_size;
+        uint64_t inverse;   /* of the slot's size in units: an offset times it is an index */
+        unsigned int shift; /* of a unit */
         uint32_t count;
         uint32_t ready_count;
         unsigned int klass;

@@ -18,12 +18,7 @@
 struct spm_snapshot;
 struct spm_stamp_state;
 
-#define SPM_RECORDS 32
-
-struct spm_records {
-        struct spm_records *next;
-        struct spm_block blocks[SPM_RECORDS];
-};
+struct spm_records;
 
 struct spm_model {
         struct spm_config config;
