@@ -116,8 +116,10 @@ static void learn_belt(struct spm_model *model, const struct spm_block *block)
         if (!block->belted)
                 return;
         stream = spm_subject_stream(model, block->streams[0]);
-        if (stream)
-                spm_clock_raise(model, &stream->clock, spm_block_dep(block, 1));
+        if (!stream)
+                return;
+        spm_stream_wake(stream);
+        spm_clock_raise(model, &stream->clock, spm_block_dep(block, 1));
 }
 
 /* What a block waits for, while it is put together. */
@@ -162,12 +164,12 @@ static void wait_for_unseen(struct deps *deps, const struct spm_stream_state *st
         struct spm_stream_state *line = context->line;
 
         if (context->waited_at > line->done_poll) {
-                add_dep(deps, (struct spm_point){line->object.id, ++line->submitted});
+                add_dep(deps, (struct spm_point){line->object.id, spm_stream_submit(line)});
         } else if (spm_stream_waits_for_legacy(stream)) {
                 struct spm_stream_state *other =
                         context->legacy_stream ? context->legacy_stream : line;
 
-                add_dep(deps, (struct spm_point){other->object.id, ++other->submitted});
+                add_dep(deps, (struct spm_point){other->object.id, spm_stream_submit(other)});
         }
 }
 
@@ -179,7 +181,7 @@ static void wait_for_stream(struct spm_model *model, struct spm_block *block,
         struct deps deps = {.count = 0};
         unsigned int i;
 
-        add_dep(&deps, (struct spm_point){stream->object.id, ++stream->submitted});
+        add_dep(&deps, (struct spm_point){stream->object.id, spm_stream_submit(stream)});
         for (i = 0; i < block->dep_count; i++) {
                 struct spm_point born = spm_block_dep(block, i);
 
@@ -196,7 +198,7 @@ static void wait_for_context(struct spm_model *model, struct spm_block *block,
                              struct spm_context_state *context)
 {
         struct spm_stream_state *line = context->line;
-        struct spm_point point = {line->object.id, ++line->submitted};
+        struct spm_point point = {line->object.id, spm_stream_submit(line)};
 
         spm_block_set_deps(model, block, &point, 1);
         context->unstamped = true;
@@ -296,7 +298,7 @@ enum spm_status spm_alloc_undo(struct spm_model *model, uint64_t address,
         } else if (stream && block->dep_count) {
                 /* A belt may be missing: the stream itself may not have it in order either. */
                 block->barred = true;
-                block->positions[0] = ++stream->submitted;
+                block->positions[0] = spm_stream_submit(stream);
         }
         spm_limbo_put(model, block);
         return spm_model_finish(model, SPM_OK, actions);

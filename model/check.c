@@ -340,6 +340,10 @@ static void check_context(struct check *check, const struct spm_context_state *c
                                stream->done_poll);
                 expect_at_most(check, "I4 what is done was submitted", stream->done_poll,
                                stream->submitted);
+                if (!stream->awake &&
+                    (stream->submitted > stream->done_sync || stream->clock.count))
+                        fail(check, "a stream that rests has told all", stream->object.id,
+                             stream->submitted);
                 expect_at_most(check, "I4 stamps stand for the past", stream->stamped,
                                stream->submitted);
         }

@@ -121,7 +121,7 @@ enum spm_status spm_record_begin(struct spm_model *model, spm_event id, struct s
         if (stream && spm_stamp_is_due(stream))
                 spm_stamp_ask(model, stream, true, actions);
         if (stream)
-                stream->submitted++;
+                spm_stream_submit(stream);
         /* What is recorded in a capture is no event (H18). */
         if (!stream || !stream->capturing) {
                 snapshot = take(model, stream, context);
@@ -200,7 +200,7 @@ void spm_wait_end(struct spm_model *model, struct spm_ticket *ticket, bool ok)
         if (!ok || !find_scope(model, ticket->scope, &stream, &context))
                 return;
         if (context)
-                context->waited_at = ++context->line->submitted;
+                context->waited_at = spm_stream_submit(context->line);
         if (!event)
                 return;
         if (stream) {

@@ -165,7 +165,7 @@ struct spm_stamp_state *spm_stamp_ask(struct spm_model *model, struct spm_stream
         stamp = new_record(model);
         if (!stamp)
                 return NULL;
-        stream->submitted++;
+        spm_stream_submit(stream);
         ok = whole ? spm_context_snapshot(model, context, &stamp->clock)
                    : spm_stream_snapshot(model, stream, &stamp->clock);
         if (!ok || !spm_table_add(model, &model->stamps, &stamp->object)) {

@@ -35,12 +35,18 @@ new_stream(struct spm_model *model, struct spm_context_state *context, enum spm_
         if (!stream)
                 return NULL;
         stream->kind = kind;
-        if (!spm_table_add(model, &model->streams, &stream->object)) {
-                spm_host_free(model, stream);
-                return NULL;
-        }
+        if (!spm_roll_add(model, &context->roll, stream))
+                goto undo_stream;
+        if (!spm_table_add(model, &model->streams, &stream->object))
+                goto undo_roll;
         link_stream(context, stream);
         return stream;
+
+undo_roll:
+        spm_roll_remove(&context->roll, stream);
+undo_stream:
+        spm_host_free(model, stream);
+        return NULL;
 }
 
 enum spm_status spm_subject_add_context(struct spm_model *model, int device, spm_context *id)
@@ -64,6 +70,7 @@ enum spm_status spm_subject_add_context(struct spm_model *model, int device, spm
 undo_line:
         spm_subject_remove_stream(model, context->line);
 undo_context:
+        spm_roll_clear(model, &context->roll);
         spm_host_free(model, context);
         return SPM_E_HOST_MEMORY;
 }
@@ -103,6 +110,7 @@ void spm_subject_remove_stream(struct spm_model *model, struct spm_stream_state 
                 context->legacy_stream = NULL;
         /* Its points are complete now. */
         model->proofs++;
+        spm_roll_remove(&context->roll, stream);
         spm_clock_clear(model, &stream->clock);
         spm_table_remove(model, &model->streams, &stream->object);
         spm_host_free(model, stream);
@@ -112,6 +120,7 @@ void spm_subject_remove_context(struct spm_model *model, struct spm_context_stat
 {
         while (context->streams)
                 spm_subject_remove_stream(model, context->streams);
+        spm_roll_clear(model, &context->roll);
         spm_clock_clear(model, &context->base);
         spm_clock_clear(model, &context->legacy);
         spm_table_remove(model, &model->contexts, &context->object);
@@ -152,62 +161,75 @@ static void shorten(const struct spm_model *model, struct spm_clock *clock)
                 spm_clock_prune(model, clock);
 }
 
-/* Adds the stream's end and its own clock, but not the clocks of its context: those bind what is
- * submitted next, and it is unknown whether an event, or the host, waits for them on a stream where
- * nothing was submitted since (G4). */
-static bool add_stream(struct spm_model *model, struct spm_stream_state *stream,
-                       struct spm_clock *clock)
+/* It has told all; until it is woken nobody looks at it. */
+static void let_rest(const struct spm_model *model, struct spm_stream_state *stream)
+{
+        if (stream->submitted > stream->done_sync)
+                return;
+        if (stream->clock.count && stream->clock.pruned != model->proofs)
+                spm_clock_prune(model, &stream->clock);
+        if (stream->clock.count)
+                return;
+        stream->awake = false;
+        spm_roll_rest(&stream->context->roll, stream->place);
+}
+
+/* Adds the stream's end. What the program knows to be done adds nothing. */
+static bool add_end(struct spm_model *model, const struct spm_stream_state *stream,
+                    struct spm_clock *clock)
 {
         struct spm_point end = {.stream = stream->object.id, .position = stream->submitted};
 
-        shorten(model, &stream->clock);
-        if (!spm_clock_join(model, clock, &stream->clock))
-                return false;
-        /* What the program knows to be done adds nothing. */
         return end.position <= stream->done_sync || spm_clock_raise(model, clock, end);
+}
+
+/* Adds the stream's own clock, but not the clocks of its context: those bind what is submitted
+ * next, and it is unknown whether an event, or the host, waits for them on a stream where nothing
+ * was submitted since (G4). */
+static bool add_clock(struct spm_model *model, struct spm_stream_state *stream,
+                      struct spm_clock *clock)
+{
+        shorten(model, &stream->clock);
+        return spm_clock_join(model, clock, &stream->clock);
 }
 
 bool spm_stream_snapshot(struct spm_model *model, struct spm_stream_state *stream,
                          struct spm_clock *clock)
 {
-        struct spm_stream_state *other = NULL;
+        const struct spm_roll *roll = &stream->context->roll;
+        bool ok = add_clock(model, stream, clock) && add_end(model, stream, clock);
+        struct spm_stream_state *other;
+        uint32_t place;
 
-        if (!add_stream(model, stream, clock))
-                goto undo;
         if (stream->kind == SPM_STREAM_LEGACY)
-                other = stream->context->streams;
-        for (; other; other = other->next)
-                if (spm_stream_waits_for_legacy(other) && !add_stream(model, other, clock))
-                        goto undo;
-        return true;
-
-undo:
-        clock->count = 0;
-        return false;
+                for (place = 0; ok && (other = spm_roll_next(roll, &place)); place++) {
+                        if (!spm_stream_waits_for_legacy(other))
+                                continue;
+                        ok = add_clock(model, other, clock) && add_end(model, other, clock);
+                        let_rest(model, other);
+                }
+        if (!ok)
+                clock->count = 0;
+        return ok;
 }
 
 bool spm_context_snapshot(struct spm_model *model, struct spm_context_state *context,
                           struct spm_clock *clock)
 {
         struct spm_stream_state *stream;
+        uint32_t place;
+        bool ok = true;
 
-        /* Streams are in ascending order, so that the ends are appended. */
-        for (stream = context->streams; stream; stream = stream->next) {
-                struct spm_point end = {.stream = stream->object.id, .position = stream->submitted};
-
-                if (end.position > stream->done_sync && !spm_clock_raise(model, clock, end))
-                        goto undo;
+        /* In ascending order, so that the ends are appended. */
+        for (place = 0; ok && (stream = spm_roll_next(&context->roll, &place)); place++)
+                ok = add_end(model, stream, clock);
+        for (place = 0; ok && (stream = spm_roll_next(&context->roll, &place)); place++) {
+                ok = add_clock(model, stream, clock);
+                let_rest(model, stream);
         }
-        for (stream = context->streams; stream; stream = stream->next) {
-                shorten(model, &stream->clock);
-                if (stream->clock.count && !spm_clock_join(model, clock, &stream->clock))
-                        goto undo;
-        }
-        return true;
-
-undo:
-        clock->count = 0;
-        return false;
+        if (!ok)
+                clock->count = 0;
+        return ok;
 }
 
 /* Nothing is learnt without memory, or not all. */
@@ -226,6 +248,7 @@ void spm_context_learn(struct spm_model *model, struct spm_context_state *contex
 void spm_stream_learn(struct spm_model *model, struct spm_stream_state *stream,
                       const struct spm_clock *clock)
 {
+        spm_stream_wake(stream);
         learn(model, &stream->clock, clock);
         if (stream->kind == SPM_STREAM_LEGACY)
                 learn(model, &stream->context->legacy, clock);

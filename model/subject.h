@@ -19,6 +19,7 @@
 #include <streampool/model.h>
 
 #include "order.h"
+#include "roll.h"
 #include "state.h"
 #include "table.h"
 
@@ -40,6 +41,8 @@ struct spm_stream_state {
         enum spm_stream_kind kind;
         struct spm_stream_state *previous; /* in its context, ascending by id */
         struct spm_stream_state *next;
+        uint32_t place; /* in its context's roll */
+        bool awake;     /* there; false: all of it is done, and its clock is empty */
         bool retired;
         unsigned int capturing;
 
@@ -72,6 +75,7 @@ struct spm_context_state {
         struct spm_clock legacy; /* what its blocking streams wait for (H6) */
         struct spm_stream_state *streams;
         struct spm_stream_state *last_stream;
+        struct spm_roll roll; /* of its streams */
         struct spm_stream_state *legacy_stream;
         struct spm_stream_state *line;
         struct spm_stamp_list stamps; /* of the whole context, ascending */
@@ -137,6 +141,22 @@ static inline struct spm_event_state *spm_subject_event(const struct spm_model *
 }
 
 /* knowledge */
+
+/** spm_stream_wake() - before its clock grows */
+static inline void spm_stream_wake(struct spm_stream_state *stream)
+{
+        if (stream->awake)
+                return;
+        stream->awake = true;
+        spm_roll_wake(&stream->context->roll, stream->place);
+}
+
+/** spm_stream_submit() - Return: the position of its next operation, which is submitted now. */
+static inline uint64_t spm_stream_submit(struct spm_stream_state *stream)
+{
+        spm_stream_wake(stream);
+        return ++stream->submitted;
+}
 
 /** spm_stream_waits_for_legacy() - is it a blocking stream? */
 static inline bool spm_stream_waits_for_legacy(const struct spm_stream_state *stream)

@@ -272,6 +272,23 @@ Test(observe, streams_that_are_gone_are_not_carried_along)
         }
 }
 
+Test(observe, a_context_passes_over_streams_that_have_told_all)
+{
+        const struct spm_stream_state *s = spm_subject_stream(bench.model, bench.s);
+        const struct spm_stream_state *legacy = spm_subject_stream(bench.model, bench.legacy);
+
+        new_donor();
+        bench_record(bench.legacy);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        cr_expect(s->awake && legacy->awake, "this told of them");
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_QUERY);
+        cr_expect(!s->awake && !legacy->awake);
+        bench_record(bench.legacy);
+        cr_expect(legacy->awake);
+        new_donor();
+        cr_expect(s->awake, "it waits for something");
+}
+
 Test(observe, a_stamp_that_was_waited_for_is_a_proof)
 {
         uint64_t proofs = bench.model->proofs;
