@@ -129,7 +129,7 @@ struct spm_area {
         unsigned int grain_shift;
         unsigned int page_shift;
         unsigned int leaf_shift;
-        struct spm_leaf *leaves[];
+        _Atomic(struct spm_leaf *) leaves[]; /* read by owners of magazines */
 };
 
 /* areas */

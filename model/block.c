@@ -12,6 +12,7 @@
 #include "front.h"
 #include "ladder.h"
 #include "limbo.h"
+#include "magazine.h"
 #include "pool.h"
 #include "segment.h"
 #include "stamp.h"
@@ -21,7 +22,7 @@
 /* Identifiers of the driver's buffers count up from 1; these do not meet them (Q5). */
 #define BUFFER_ID_BASE ((uint64_t)1 << 48)
 
-static void describe(const struct spm_block *block, struct spm_allocation *allocation)
+void spm_block_describe(const struct spm_block *block, struct spm_allocation *allocation)
 {
         const struct spm_segment_state *segment = *spm_area_segment(block->area, block->address);
 
@@ -71,7 +72,9 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
         status = spm_ladder_climb(model, &want, request, &block, actions);
         if (status == SPM_OK) {
                 pool->allocs++;
-                describe(block, allocation);
+                spm_block_describe(block, allocation);
+                if (request->magazine)
+                        spm_magazine_visit(model, request->magazine, &want);
         }
         return spm_model_finish(model, status, actions);
 }
@@ -175,8 +178,8 @@ static void wait_for_unseen(struct deps *deps, const struct spm_stream_state *st
 
 /* In the order of @stream; what it was born with counts unless the stream has waited for it (A6).
  */
-static void wait_for_stream(struct spm_model *model, struct spm_block *block,
-                            struct spm_stream_state *stream)
+void spm_block_wait(struct spm_model *model, struct spm_block *block,
+                    struct spm_stream_state *stream)
 {
         struct deps deps = {.count = 0};
         unsigned int i;
@@ -258,7 +261,7 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
         }
 
         if (freed)
-                describe(block, freed);
+                spm_block_describe(block, freed);
         pool = block->area->pool;
         pool->frees++;
         end_life(block);
@@ -266,7 +269,7 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
         if (pool->config.kind != SPM_POOL_ASYNC)
                 context = spm_subject_context(model, pool->config.context);
         if (stream)
-                wait_for_stream(model, block, stream);
+                spm_block_wait(model, block, stream);
         else if (context)
                 wait_for_context(model, block, context);
         if (context && stream && stream->context == context)
@@ -320,7 +323,7 @@ enum spm_status spm_find(const struct spm_model *model, uint64_t address,
         enum spm_status status = find_live(model, address, &block);
 
         if (status == SPM_OK)
-                describe(block, allocation);
+                spm_block_describe(block, allocation);
         return status;
 }
 
@@ -398,7 +401,7 @@ static bool visit_block(const struct spm_block *block, spm_pool pool,
 
         if (spm_block_state(block) != SPM_BLOCK_LIVE)
                 return true;
-        describe(block, &allocation);
+        spm_block_describe(block, &allocation);
         return (pool && allocation.pool != pool) || visit(&allocation, user);
 }
 

@@ -13,4 +13,14 @@
 enum spm_status spm_model_finish(struct spm_model *model, enum spm_status status,
                                  struct spm_actions *actions);
 
+struct spm_block;
+struct spm_stream_state;
+
+/** spm_block_describe() - what the public interface tells of a live block. */
+void spm_block_describe(const struct spm_block *block, struct spm_allocation *allocation);
+
+/** spm_block_wait() - a block that was live is freed in the order of @stream: what it waits for. */
+void spm_block_wait(struct spm_model *model, struct spm_block *block,
+                    struct spm_stream_state *stream);
+
 #endif

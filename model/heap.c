@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "magazine.h"
 #include "pool.h"
 #include "segment.h"
 
@@ -215,6 +216,20 @@ void spm_pool_make_hole(struct spm_model *model, struct spm_block *block)
 
 /* live */
 
+/* Whether a mark is passed can only be said without what magazines have counted by themselves. */
+static void raise_marks(struct spm_pool_state *pool)
+{
+        if (pool->used_bytes + pool->used_granted <= pool->used_high &&
+            pool->live_blocks + pool->live_granted <= pool->live_blocks_high)
+                return;
+        if (pool->magazines)
+                spm_magazine_settle_all(pool);
+        if (pool->live_blocks_high < pool->live_blocks + pool->live_granted)
+                pool->live_blocks_high = pool->live_blocks + pool->live_granted;
+        if (pool->used_high < pool->used_bytes + pool->used_granted)
+                pool->used_high = pool->used_bytes + pool->used_granted;
+}
+
 void spm_pool_count_live(const struct spm_block *block, bool live)
 {
         struct spm_pool_state *pool = block->area->pool;
@@ -228,10 +243,7 @@ void spm_pool_count_live(const struct spm_block *block, bool live)
         pool->live_blocks++;
         pool->used_bytes += block->requested;
         pool->rounded_bytes += block->size;
-        if (pool->live_blocks_high < pool->live_blocks)
-                pool->live_blocks_high = pool->live_blocks;
-        if (pool->used_high < pool->used_bytes)
-                pool->used_high = pool->used_bytes;
+        raise_marks(pool);
         if (pool->busy_high < pool->rounded_bytes)
                 pool->busy_high = pool->rounded_bytes;
 }

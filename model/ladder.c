@@ -14,6 +14,7 @@
 
 #include "grow.h"
 #include "limbo.h"
+#include "magazine.h"
 #include "serve.h"
 #include "state.h"
 #include "trim.h"
@@ -153,6 +154,8 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
                 step_to(request, CROWDED);
                 return SPM_OK;
         case CROWDED:
+                if (!request->tries && want->pool->magazines)
+                        spm_magazine_recall(model, want->pool);
                 if (spm_wait_ask_all(model, want, request, actions))
                         return SPM_AGAIN;
                 step_to(request, GROWING);

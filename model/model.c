@@ -13,6 +13,7 @@
 #include "check.h"
 #include "front.h"
 #include "limbo.h"
+#include "magazine.h"
 #include "pool.h"
 #include "segment.h"
 #include "stamp.h"
@@ -71,6 +72,12 @@ static void kill_block(struct spm_model *model, struct spm_block *block)
                         spm_area_note(block, false);
                 spm_block_become(block, SPM_BLOCK_LOOSE);
                 break;
+        case SPM_BLOCK_HELD:
+                block->area->pool->pending_bytes -= block->size;
+                if (!block->is_slot)
+                        spm_area_note(block, false);
+                spm_block_become(block, SPM_BLOCK_LOOSE);
+                break;
         case SPM_BLOCK_PENDING:
                 spm_limbo_take(model, block);
                 break;
@@ -97,6 +104,7 @@ static void kill_blocks(struct spm_model *model, struct spm_pool_state *pool)
         struct spm_area *area;
         struct spm_block *tile;
 
+        spm_magazine_abandon(model, pool);
         /* A slab may be retired at its last slot, and joins its neighbours: then look again. */
         for (area = pool->areas; area; area = area->next)
                 for (tile = area->first; tile; tile = tile->next)
@@ -172,6 +180,7 @@ void spm_model_free(struct spm_model *model)
         spm_stamp_forget(model);
         spm_snapshot_forget(model);
         spm_table_forget(model);
+        spm_magazine_forget(model);
         spm_slab_forget(model);
         spm_block_forget_spares(model);
         last.config = model->config;
@@ -251,6 +260,7 @@ enum spm_status spm_stream_retire(struct spm_model *model, spm_stream id,
         actions->count = 0;
         if (!stream)
                 return SPM_E_UNKNOWN;
+        spm_magazine_recall_stream(model, stream, true);
         if (spm_stamp_is_due(stream))
                 spm_stamp_ask(model, stream, true, actions);
         stream->context->captures -= stream->capturing;
@@ -270,6 +280,7 @@ enum spm_status spm_capture_begin(struct spm_model *model, spm_stream id,
         actions->count = 0;
         if (!stream)
                 return SPM_E_UNKNOWN;
+        spm_magazine_recall_stream(model, stream, false);
         /* The last moment for stamps (C5). */
         if (spm_stamp_is_due(stream))
                 spm_stamp_ask(model, stream, true, actions);

@@ -10,6 +10,7 @@
 
 #include "host.h"
 #include "limbo.h"
+#include "magazine.h"
 #include "state.h"
 #include "subject.h"
 
@@ -154,6 +155,7 @@ void spm_pool_free(struct spm_model *model, struct spm_pool_state *pool)
 {
         unsigned int i;
 
+        spm_magazine_orphan(model, pool);
         spm_limbo_forget_pool(model, pool);
         while (pool->areas)
                 spm_area_free(model, pool->areas);
@@ -229,6 +231,7 @@ enum spm_status spm_pool_set(struct spm_model *model, struct spm_pool_state *poo
         case SPM_ATTR_USED_MEM_HIGH:
                 if (value)
                         return SPM_E_READ_ONLY;
+                spm_magazine_settle_all(pool);
                 pool->used_high = pool->used_bytes;
                 return SPM_OK;
         case SPM_ATTR_RESERVED_MEM_CURRENT:
@@ -261,7 +264,7 @@ enum spm_status spm_pool_get(const struct spm_pool_state *pool, enum spm_pool_at
                 *value = pool->reserved_high;
                 return SPM_OK;
         case SPM_ATTR_USED_MEM_CURRENT:
-                *value = pool->used_bytes;
+                *value = pool->used_bytes + (uint64_t)spm_magazine_sum(pool).used;
                 return SPM_OK;
         case SPM_ATTR_USED_MEM_HIGH:
                 *value = pool->used_high;
@@ -309,6 +312,7 @@ enum spm_access spm_pool_allowed(const struct spm_pool_state *pool, int peer)
 
 void spm_pool_reset_peaks(struct spm_pool_state *pool)
 {
+        spm_magazine_settle_all(pool);
         pool->used_high = pool->used_bytes;
         pool->reserved_high = pool->reserved_bytes;
         pool->live_blocks_high = pool->live_blocks;
@@ -316,6 +320,7 @@ void spm_pool_reset_peaks(struct spm_pool_state *pool)
 
 void spm_pool_figures(const struct spm_pool_state *pool, struct spm_stats *stats)
 {
+        struct spm_magazine_sums sums = spm_magazine_sum(pool);
         const struct spm_block *largest = NULL;
         unsigned int i;
 
@@ -329,19 +334,19 @@ void spm_pool_figures(const struct spm_pool_state *pool, struct spm_stats *stats
         *stats = (struct spm_stats){
                 .reserved_current = pool->reserved_bytes,
                 .reserved_high = pool->reserved_high,
-                .used_current = pool->used_bytes,
+                .used_current = pool->used_bytes + (uint64_t)sums.used,
                 .used_high = pool->used_high,
-                .live_blocks = pool->live_blocks,
+                .live_blocks = pool->live_blocks + (uint64_t)sums.live,
                 .live_blocks_high = pool->live_blocks_high,
-                .rounded_current = pool->rounded_bytes,
-                .pending_bytes = pool->pending_bytes,
+                .rounded_current = pool->rounded_bytes + (uint64_t)sums.rounded,
+                .pending_bytes = pool->pending_bytes - (uint64_t)sums.rounded,
                 .ready_bytes = pool->ready_bytes,
                 .sealed_bytes = pool->sealed_bytes,
                 .largest_ready = largest ? largest->size : 0,
                 .segments = pool->segment_count,
-                .allocs = pool->allocs,
-                .frees = pool->frees,
-                .hits = pool->hits,
+                .allocs = pool->allocs + sums.allocs,
+                .frees = pool->frees + sums.frees,
+                .hits = pool->hits + sums.allocs,
                 .grows = pool->grows,
                 .releases = pool->releases,
                 .moves = pool->moves,

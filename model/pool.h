@@ -70,6 +70,8 @@ struct spm_pool_state {
         uint64_t sealed_bytes;
         uint64_t reserved_bytes;
         uint64_t live_blocks;
+        uint64_t used_granted; /* what its magazines may rise by */
+        uint64_t live_granted;
         uint64_t segment_count;
         uint64_t used_high;
         uint64_t busy_high; /* of rounded and pending bytes together */

@@ -157,6 +157,7 @@ struct spm_stamp_state *spm_stamp_ask(struct spm_model *model, struct spm_stream
         bool whole = stream->kind == SPM_STREAM_LINE;
         struct spm_stamp_state *stamp;
         struct spm_action *action;
+        uint64_t position;
         bool ok;
 
         if (!spm_stream_may_be_named(stream) || !spm_actions_room(actions) ||
@@ -165,7 +166,7 @@ struct spm_stamp_state *spm_stamp_ask(struct spm_model *model, struct spm_stream
         stamp = new_record(model);
         if (!stamp)
                 return NULL;
-        spm_stream_submit(stream);
+        position = spm_stream_submit(stream);
         ok = whole ? spm_context_snapshot(model, context, &stamp->clock)
                    : spm_stream_snapshot(model, stream, &stamp->clock);
         if (!ok || !spm_table_add(model, &model->stamps, &stamp->object)) {
@@ -174,10 +175,10 @@ struct spm_stamp_state *spm_stamp_ask(struct spm_model *model, struct spm_stream
         }
 
         stamp->stream = stream;
-        stamp->position = stream->submitted;
+        stamp->position = position;
         stamp->bounded = bounded;
         link_stamp(list_of(stream), stamp);
-        stream->stamped = stream->submitted;
+        stream->stamped = position;
         stream->open_blocks = 0;
         stream->open_bytes = 0;
         if (whole)

@@ -59,6 +59,9 @@ struct spm_model {
         unsigned int extras;
         size_t blocks; /* records with memory */
 
+        /* magazine.c */
+        struct spm_magazine *orphans; /* their pools are gone */
+
         /* slab.c */
         struct spm_slab *slabs; /* spare */
 

@@ -9,6 +9,7 @@
 #include "check.h"
 #include "front.h"
 #include "grow.h"
+#include "magazine.h"
 #include "pool.h"
 #include "segment.h"
 #include "state.h"
@@ -93,6 +94,7 @@ enum spm_status spm_pool_destroy(struct spm_model *model, spm_pool id, struct sp
                 pool->config.release_threshold = 0;
                 pool->config.keep = 0;
                 model->closed_pools++;
+                spm_magazine_abandon(model, pool);
         }
         all = pool->config.release_needs_idle ||
               spm_trim_pool(model, pool, 0, 0, &released, actions);
@@ -162,6 +164,7 @@ enum spm_status spm_trim(struct spm_model *model, spm_pool id, size_t keep, size
         actions->count = 0;
         if (!pool)
                 return SPM_E_UNKNOWN;
+        spm_magazine_recall(model, pool);
         all = spm_trim_pool(model, pool, keep, 0, &bytes, actions);
         if (released)
                 *released = (size_t)bytes;

@@ -174,11 +174,15 @@ static void let_rest(const struct spm_model *model, struct spm_stream_state *str
         spm_roll_rest(&stream->context->roll, stream->place);
 }
 
-/* Adds the stream's end. What the program knows to be done adds nothing. */
-static bool add_end(struct spm_model *model, const struct spm_stream_state *stream,
+/* Adds the stream's end. What the program knows to be done adds nothing. What a magazine serves
+ * from now on is behind the end that is told here. */
+static bool add_end(struct spm_model *model, struct spm_stream_state *stream,
                     struct spm_clock *clock)
 {
         struct spm_point end = {.stream = stream->object.id, .position = stream->submitted};
+
+        if (stream->magazines)
+                spm_stream_submit(stream);
 
         return end.position <= stream->done_sync || spm_clock_raise(model, clock, end);
 }

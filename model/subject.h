@@ -14,6 +14,7 @@
  * So a block in limbo is a block that waits for a point like any other.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <streampool/model.h>
@@ -50,11 +51,12 @@ struct spm_stream_state {
          * done_sync <= done_poll <= submitted. What the program itself waited for is done_sync;
          * done_poll adds what it asked about and what was asked on the model's behalf.
          */
-        uint64_t submitted;
+        _Atomic(uint64_t) submitted; /* magazines read it without the lock */
         uint64_t done_sync;
         uint64_t done_poll;
         struct spm_clock clock; /* what its next operation runs after, itself left out */
 
+        unsigned int magazines;       /* for it, in any pool */
         struct spm_lane *lanes;       /* blocks that wait for points of this stream, by pool */
         struct spm_stamp_list stamps; /* stamps recorded on it, ascending */
         uint64_t freed;               /* the last point that a block waits for */
@@ -155,7 +157,8 @@ static inline void spm_stream_wake(struct spm_stream_state *stream)
 static inline uint64_t spm_stream_submit(struct spm_stream_state *stream)
 {
         spm_stream_wake(stream);
-        return ++stream->submitted;
+        atomic_store_explicit(&stream->submitted, stream->submitted + 1, memory_order_relaxed);
+        return stream->submitted;
 }
 
 /** spm_stream_waits_for_legacy() - is it a blocking stream? */

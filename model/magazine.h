@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SPM_MAGAZINE_H
+#define SPM_MAGAZINE_H
+
+/*
+ * Magazine -- freed blocks of a stream that one thread has at hand
+ *
+ * What the public header says of magazines is kept by these means:
+ *
+ *   blocks    A held block is in the state HELD and in no other set. Freeing
+ *             and allocating change its state, its owner's list and four
+ *             figures, and look nothing up but the page of the address.
+ *   order     A block comes in by being freed on the magazine's stream, with
+ *             nothing to wait for but that stream, and goes out on the same
+ *             stream: that is stream order, whatever else runs. As long as a
+ *             stream has magazines, every look at its end also closes its last
+ *             point (subject.c), so that what a magazine serves afterwards is
+ *             behind what was looked at, without a count of its own.
+ *   figures   Each magazine counts from zero since it was settled last; the
+ *             pool's figures are the sum. A peak can only be passed where usage
+ *             rises, so a magazine may rise above zero by what it was granted
+ *             and no further; what the pool has granted stays below the mark.
+ *             So marks are exact, and near a peak allocations take the lock.
+ *   recall    Whoever needs the blocks raises a flag and then looks whether the
+ *             owner is inside; the owner says that it is inside and then looks
+ *             at the flag. One of them sees the other. If the owner is inside it
+ *             comes by itself, with the lock, before it serves again.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <streampool/model.h>
+
+#include "fit.h"
+#include "slab.h"
+
+#define SPM_MAGAZINE_LARGE 4
+
+struct spm_magazine {
+        /* Between the owner and whoever recalls. */
+        _Atomic(uint32_t) inside;
+        _Atomic(uint32_t) recalled;
+
+        /* Of the owner while it is inside, else of whoever has recalled it. */
+        bool dead; /* its stream or pool is gone */
+        spm_stream stream_id;
+        struct spm_stream_state *stream;
+        struct spm_pool_state *pool;
+        struct spm_area *areas[2];
+        uint64_t generation; /* the next to give */
+        uint64_t generation_end;
+        int64_t used_granted; /* bytes and blocks that it may rise by */
+        int64_t live_granted;
+        uint32_t large_count;
+        struct spm_block *large[SPM_MAGAZINE_LARGE];
+        struct spm_block *small[SPM_CLASSES]; /* linked by newer */
+        uint32_t small_count[SPM_CLASSES];
+
+        /* Since it was settled; written by the owner, read by all. */
+        _Atomic(int64_t) used;
+        _Atomic(int64_t) rounded;
+        _Atomic(int64_t) live;
+        _Atomic(uint64_t) allocs;
+        _Atomic(uint64_t) frees;
+
+        struct spm_magazine *next; /* of the same pool */
+};
+
+/* What all magazines of a pool have counted. */
+struct spm_magazine_sums {
+        int64_t used;
+        int64_t rounded;
+        int64_t live;
+        uint64_t allocs;
+        uint64_t frees;
+};
+
+struct spm_magazine_sums spm_magazine_sum(const struct spm_pool_state *pool);
+
+/** spm_magazine_settle_all() - move what the pool's magazines have counted to the pool, and what
+ * they were granted back, but for owners that are inside. */
+void spm_magazine_settle_all(struct spm_pool_state *pool);
+
+/** spm_magazine_recall() - their blocks become pending, but for those of owners that are inside.
+ * Return: were there any? */
+bool spm_magazine_recall(struct spm_model *model, struct spm_pool_state *pool);
+
+/** spm_magazine_recall_stream() - the same for one stream; with @ends, they serve nothing again. */
+void spm_magazine_recall_stream(struct spm_model *model, struct spm_stream_state *stream,
+                                bool ends);
+
+/** spm_magazine_abandon() - the pool is about to end: its magazines are empty and serve nothing. */
+void spm_magazine_abandon(struct spm_model *model, struct spm_pool_state *pool);
+
+/** spm_magazine_orphan() - the pool is gone; its magazines are their owners' still. */
+void spm_magazine_orphan(struct spm_model *model, struct spm_pool_state *pool);
+
+/** spm_magazine_forget() - at the end of the model. */
+void spm_magazine_forget(struct spm_model *model);
+
+/** spm_magazine_visit() - the owner is here with the lock, and was served @want: settle, and fill
+ * it with blocks of the same class. */
+void spm_magazine_visit(struct spm_model *model, struct spm_magazine *magazine,
+                        const struct spm_want *want);
+
+#endif
