@@ -69,6 +69,8 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                 if (!want.stream)
                         return SPM_E_UNKNOWN;
         }
+        if (request->magazine && spm_magazine_serve(model, request->magazine, &want, allocation))
+                return spm_model_finish(model, SPM_OK, actions);
         status = spm_ladder_climb(model, &want, request, &block, actions);
         if (status == SPM_OK) {
                 pool->allocs++;
@@ -197,6 +199,23 @@ void spm_block_wait(struct spm_model *model, struct spm_block *block,
         stream->open_bytes += block->size;
 }
 
+/*
+ * An asynchronous block that is freed by nobody's order waits for its birth. Of the points that are
+ * implied where it was allocated, a magazine remembers none.
+ */
+static void wait_for_birth(struct spm_model *model, struct spm_block *block)
+{
+        struct spm_stream_state *stream = spm_subject_stream(model, block->streams[0]);
+        struct deps deps = {.count = 0};
+        unsigned int i;
+
+        for (i = 0; i < block->dep_count; i++)
+                add_dep(&deps, spm_block_dep(block, i));
+        if (stream)
+                wait_for_unseen(&deps, stream);
+        set_deps(model, block, &deps);
+}
+
 static void wait_for_context(struct spm_model *model, struct spm_block *block,
                              struct spm_context_state *context)
 {
@@ -272,6 +291,8 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
                 spm_block_wait(model, block, stream);
         else if (context)
                 wait_for_context(model, block, context);
+        else if (block->dep_count)
+                wait_for_birth(model, block);
         if (context && stream && stream->context == context)
                 context->unstamped = true;
         spm_limbo_put(model, block);

@@ -217,7 +217,7 @@ void spm_pool_make_hole(struct spm_model *model, struct spm_block *block)
 /* live */
 
 /* Whether a mark is passed can only be said without what magazines have counted by themselves. */
-static void raise_marks(struct spm_pool_state *pool)
+void spm_pool_raise_marks(struct spm_pool_state *pool)
 {
         if (pool->used_bytes + pool->used_granted <= pool->used_high &&
             pool->live_blocks + pool->live_granted <= pool->live_blocks_high)
@@ -243,7 +243,7 @@ void spm_pool_count_live(const struct spm_block *block, bool live)
         pool->live_blocks++;
         pool->used_bytes += block->requested;
         pool->rounded_bytes += block->size;
-        raise_marks(pool);
+        spm_pool_raise_marks(pool);
         if (pool->busy_high < pool->rounded_bytes)
                 pool->busy_high = pool->rounded_bytes;
 }

@@ -27,9 +27,15 @@
 
 /* the owner, without the lock */
 
+/* The flag is looked at only after everybody can see that we are inside. */
 static bool enter(struct spm_magazine *magazine)
 {
-        atomic_exchange(&magazine->inside, 1);
+        if (magazine->is_fenced) {
+                atomic_store_explicit(&magazine->inside, 1, memory_order_relaxed);
+                atomic_signal_fence(memory_order_seq_cst);
+        } else {
+                atomic_exchange(&magazine->inside, 1);
+        }
         if (!atomic_load(&magazine->recalled))
                 return true;
         atomic_store_explicit(&magazine->inside, 0, memory_order_release);
@@ -99,6 +105,21 @@ static void give(struct spm_magazine *magazine, struct spm_block *block, size_t 
         atomic_store_explicit(&block->state, SPM_BLOCK_LIVE, memory_order_release);
 }
 
+/* Takes a block out of its list. */
+static struct spm_block *take_out(struct spm_magazine *magazine, struct spm_block **held,
+                                  unsigned int klass)
+{
+        struct spm_block *block = *held;
+
+        if (klass != SPM_NO_CLASS) {
+                *held = block->newer;
+                magazine->small_count[klass]--;
+        } else {
+                *held = magazine->large[--magazine->large_count];
+        }
+        return block;
+}
+
 bool spm_magazine_alloc(struct spm_magazine *magazine, size_t size,
                         struct spm_allocation *allocation)
 {
@@ -114,13 +135,7 @@ bool spm_magazine_alloc(struct spm_magazine *magazine, size_t size,
                 leave(magazine);
                 return false;
         }
-        block = *held;
-        if (klass != SPM_NO_CLASS) {
-                *held = block->newer;
-                magazine->small_count[klass]--;
-        } else {
-                *held = magazine->large[--magazine->large_count];
-        }
+        block = take_out(magazine, held, klass);
         give(magazine, block, size);
         spm_block_describe(block, allocation);
         leave(magazine);
@@ -148,14 +163,26 @@ static bool has_room(const struct spm_magazine *magazine, const struct spm_block
                (magazine->small_count[block->klass] + 1) * block->size <= SMALL_BYTES;
 }
 
+/*
+ * Does it wait for nothing but its stream, and what is implied by that? On a blocking stream every
+ * free also waits for a point of the legacy stream, or of the line; so will the next (block.c).
+ */
+static bool is_plain(const struct spm_magazine *magazine, const struct spm_block *block)
+{
+        return block->dep_count < 2 ||
+               (block->dep_count == 2 && (block->streams[1] == magazine->line_id ||
+                                          block->streams[1] == magazine->legacy_id));
+}
+
 /* Is it live, of this stream, and waits for no other? The last test makes it ours. */
 static bool take(const struct spm_magazine *magazine, struct spm_block *block, uint64_t generation)
 {
         uint8_t live = SPM_BLOCK_LIVE;
 
         if (atomic_load_explicit(&block->state, memory_order_acquire) != SPM_BLOCK_LIVE ||
-            block->streams[0] != magazine->stream_id || block->dep_count > 1 || block->exported ||
-            (generation && generation != block->generation) || !has_room(magazine, block))
+            block->streams[0] != magazine->stream_id || !is_plain(magazine, block) ||
+            block->exported || (generation && generation != block->generation) ||
+            !has_room(magazine, block))
                 return false;
         return atomic_compare_exchange_strong(&block->state, &live, SPM_BLOCK_HELD);
 }
@@ -258,6 +285,8 @@ static void grant(struct spm_magazine *magazine)
 static bool seize(struct spm_magazine *magazine)
 {
         atomic_store(&magazine->recalled, 1);
+        if (magazine->is_fenced)
+                magazine->model->config.fence(magazine->model->config.user);
         return !atomic_load(&magazine->inside);
 }
 
@@ -430,8 +459,11 @@ enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool_id, spm_
         for (area = pool->areas; area; area = area->next)
                 if (!area->is_lone)
                         magazine->areas[areas++] = area;
+        magazine->model = model;
+        magazine->is_fenced = model->config.fence != NULL;
         magazine->stream_id = stream_id;
         magazine->stream = stream;
+        magazine->line_id = stream->context->line->object.id;
         magazine->pool = pool;
         magazine->recalled = stream->capturing != 0;
         magazine->next = pool->magazines;
@@ -456,13 +488,15 @@ void spm_magazine_end(struct spm_model *model, struct spm_magazine *magazine)
 }
 
 /* Slots that nobody but the stream has to be asked for. */
-static struct spm_block *next_slot(struct spm_model *model, const struct spm_want *want)
+static struct spm_block *next_slot(struct spm_model *model, const struct spm_magazine *magazine,
+                                   const struct spm_want *want)
 {
         struct spm_lane *lane = spm_limbo_find(want->pool, want->stream->object.id);
         struct spm_block *slot = lane ? lane->slots[want->klass] : NULL;
 
-        if (slot && slot->dep_count == 1) {
+        if (slot && is_plain(magazine, slot)) {
                 spm_limbo_take(model, slot);
+                slot->dep_count = 1;
                 return slot;
         }
         slot = spm_slab_take(want->pool, want->klass);
@@ -477,7 +511,7 @@ static void fill(struct spm_model *model, struct spm_magazine *magazine,
         unsigned int i;
 
         for (i = 0; i < FILL && magazine->small_count[want->klass] < SMALL_MAX; i++) {
-                struct spm_block *slot = next_slot(model, want);
+                struct spm_block *slot = next_slot(model, magazine, want);
 
                 if (!slot)
                         return;
@@ -489,21 +523,57 @@ static void fill(struct spm_model *model, struct spm_magazine *magazine,
         }
 }
 
+static bool is_for(const struct spm_magazine *magazine, const struct spm_want *want)
+{
+        return !magazine->dead && magazine->pool == want->pool &&
+               magazine->stream == want->stream && !want->stream->capturing;
+}
+
+static void renew(struct spm_model *model, struct spm_magazine *magazine)
+{
+        if (magazine->generation != magazine->generation_end)
+                return;
+        magazine->generation = model->generation + 1;
+        model->generation += GENERATIONS;
+        magazine->generation_end = model->generation + 1;
+}
+
+bool spm_magazine_serve(struct spm_model *model, struct spm_magazine *magazine,
+                        const struct spm_want *want, struct spm_allocation *allocation)
+{
+        size_t rounded = want->requested;
+        struct spm_block **held;
+        struct spm_block *block;
+        unsigned int klass;
+
+        if (!is_for(magazine, want))
+                return false;
+        renew(model, magazine);
+        held = find_held(magazine, &rounded, &klass);
+        if (!held)
+                return false;
+        block = take_out(magazine, held, klass);
+        give(magazine, block, want->requested);
+        spm_block_describe(block, allocation);
+        settle(magazine);
+        spm_pool_raise_marks(magazine->pool);
+        grant(magazine);
+        let_go(magazine);
+        return true;
+}
+
 void spm_magazine_visit(struct spm_model *model, struct spm_magazine *magazine,
                         const struct spm_want *want)
 {
-        if (magazine->dead || magazine->pool != want->pool || magazine->stream != want->stream)
+        if (!is_for(magazine, want))
                 return;
         settle(magazine);
-        if (magazine->stream->capturing)
-                return;
+        magazine->legacy_id = magazine->stream->context->legacy_stream
+                                      ? magazine->stream->context->legacy_stream->object.id
+                                      : magazine->line_id;
         if (want->klass != SPM_NO_CLASS && !magazine->small[want->klass])
                 fill(model, magazine, want);
         grant(magazine);
-        if (magazine->generation == magazine->generation_end) {
-                magazine->generation = model->generation + 1;
-                model->generation += GENERATIONS;
-                magazine->generation_end = model->generation + 1;
-        }
+        renew(model, magazine);
         let_go(magazine);
 }

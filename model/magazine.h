@@ -23,7 +23,9 @@
  *             So marks are exact, and near a peak allocations take the lock.
  *   recall    Whoever needs the blocks raises a flag and then looks whether the
  *             owner is inside; the owner says that it is inside and then looks
- *             at the flag. One of them sees the other. If the owner is inside it
+ *             at the flag. One of them sees the other, by a barrier in between:
+ *             the owner's own, or one that the recalling thread makes all
+ *             threads pass (struct spm_config, fence). If the owner is inside it
  *             comes by itself, with the lock, before it serves again.
  */
 
@@ -42,9 +44,14 @@ struct spm_magazine {
         _Atomic(uint32_t) inside;
         _Atomic(uint32_t) recalled;
 
+        struct spm_model *model;
+        bool is_fenced; /* who recalls makes the owner's thread pass a barrier */
+
         /* Of the owner while it is inside, else of whoever has recalled it. */
         bool dead; /* its stream or pool is gone */
         spm_stream stream_id;
+        spm_stream line_id;   /* of its context */
+        spm_stream legacy_id; /* likewise, when the owner was last here with the lock */
         struct spm_stream_state *stream;
         struct spm_pool_state *pool;
         struct spm_area *areas[2];
@@ -98,6 +105,12 @@ void spm_magazine_orphan(struct spm_model *model, struct spm_pool_state *pool);
 
 /** spm_magazine_forget() - at the end of the model. */
 void spm_magazine_forget(struct spm_model *model);
+
+/** spm_magazine_serve() - the owner is here with the lock, because it may not pass a mark by
+ * itself: serve it from the magazine after all. Return: false if the magazine has nothing for it.
+ */
+bool spm_magazine_serve(struct spm_model *model, struct spm_magazine *magazine,
+                        const struct spm_want *want, struct spm_allocation *allocation);
 
 /** spm_magazine_visit() - the owner is here with the lock, and was served @want: settle, and fill
  * it with blocks of the same class. */

@@ -156,6 +156,9 @@ void spm_pool_make_hole(struct spm_model *model, struct spm_block *block);
 void spm_pool_add_hole(struct spm_block *block);
 void spm_pool_take_hole(struct spm_block *block);
 
+/** spm_pool_raise_marks() - usage has risen, perhaps above what it ever was. */
+void spm_pool_raise_marks(struct spm_pool_state *pool);
+
 /** spm_pool_count_live() - the figures of an allocation, or of its end. */
 void spm_pool_count_live(const struct spm_block *block, bool live);
 

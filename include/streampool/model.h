@@ -141,6 +141,10 @@ struct spm_config {
         void *(*alloc)(size_t count, size_t size, void *user);
         void (*free)(void *memory, void *user);
         void *user;
+        /* Makes every thread of the process pass a full barrier, as membarrier(2) does with
+         * MEMBARRIER_CMD_PRIVATE_EXPEDITED. NULL: owners of magazines have a barrier of their own
+         * in each call, which costs as much as the rest of it. */
+        void (*fence)(void *user);
         /* A freed synchronous block waits for a stamp of its context; a batch is stamped
          * when it holds this many blocks or bytes. 0 means the default. */
         unsigned int batch_blocks; /* default 64 */
@@ -156,7 +160,7 @@ struct spm_config {
  */
 enum spm_status spm_model_new(const struct spm_config *config, struct spm_model **model);
 
-/** spm_model_free() - forget everything; NULL is accepted. No action comes of it. */
+/** spm_model_free() - forget everything, magazines too; NULL is accepted. No action comes of it. */
 void spm_model_free(struct spm_model *model);
 
 /* contexts */
