@@ -2,10 +2,9 @@
 /*
  * Area -- addresses tiled by blocks
  *
- * A leaf of the map covers up to a GiB: an entry for every page, a bit for
- * every entry that is set, and an entry for every grain that a segment backs.
- * It is zeroed memory that is mostly never touched: a host page of it for each
- * 16 MiB in use.
+ * A leaf of the map covers up to a GiB and 4096 pages: an entry for every page,
+ * a bit for every entry that is set, and an entry for every grain that a
+ * segment backs.
  */
 
 #include "area.h"
@@ -19,7 +18,7 @@
 #include "state.h"
 
 #define LEAF_SHIFT_MAX 30
-#define LEAF_PAGES     15 /* at most 2^15 */
+#define LEAF_PAGES     12 /* at most 2^12 */
 
 #define EXTRAS         4  /* at hand */
 #define RECORDS_MIN    32 /* made at once */
@@ -128,9 +127,7 @@ struct spm_area *spm_area_new(struct spm_model *model, struct spm_pool_state *po
         struct spm_area *area;
         size_t at;
 
-        if (!make_room(model) || !spm_block_reserve(model, 1) ||
-            !spm_bins_prepare(model, &pool->heaps[heap].ready, size) ||
-            !spm_bins_prepare(model, &pool->heaps[heap].shore, size))
+        if (!make_room(model) || !spm_block_reserve(model, 1))
                 return NULL;
         area = spm_host_new(model, sizeof(*area) + leaves * sizeof(area->leaves[0]));
         if (!area)
@@ -230,9 +227,15 @@ static struct spm_leaf *make_leaf(struct spm_model *model, const struct spm_area
 
 bool spm_area_prepare(struct spm_model *model, struct spm_area *area, uint64_t base, uint64_t size)
 {
+        struct spm_heap *heap = &area->pool->heaps[area->index];
+        uint64_t most = area->pool->reserved_bytes + size;
         uint64_t at = (base - area->base) >> area->leaf_shift;
         uint64_t last = (base - area->base + size - 1) >> area->leaf_shift;
 
+        /* No free block will be larger than all there is. */
+        if (!spm_bins_prepare(model, &heap->ready, most) ||
+            !spm_bins_prepare(model, &heap->shore, most))
+                return false;
         for (; at <= last; at++) {
                 if (!area->leaves[at])
                         area->leaves[at] = make_leaf(model, area);

@@ -148,8 +148,8 @@ struct spm_area *spm_area_at(const struct spm_model *model, uint64_t address);
 /** spm_area_overlaps() - is any of @size bytes at @base in an area? */
 bool spm_area_overlaps(const struct spm_model *model, uint64_t base, uint64_t size);
 
-/** spm_area_prepare() - leaves for @size bytes at @base, which are whole grains. Return: false if
- * there is no memory. */
+/** spm_area_prepare() - leaves, and rows of bins, for @size bytes more at @base, which are whole
+ * grains. Return: false if there is no memory. */
 bool spm_area_prepare(struct spm_model *model, struct spm_area *area, uint64_t base, uint64_t size);
 
 /** spm_area_segment() - the slot for the segment at @address, a pointer to NULL over a hole. The

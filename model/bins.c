@@ -14,7 +14,7 @@
 #include "host.h"
 
 #define COLUMNS    64
-#define EXACT_BITS 12 /* units of the exact bins: 4096 */
+#define EXACT_BITS 10 /* units of the exact bins: 1024 */
 
 struct spm_row {
         uint64_t used;
@@ -60,10 +60,14 @@ static bool is_before(const struct spm_block *a, size_t size, uint64_t address)
         return a->size < size || (a->size == size && a->address < address);
 }
 
-/* Of the address alone, so that it stays the same while the block is in the tree. */
+/* Of the address alone, so that it stays the same while the block is in the tree; mixed well, since
+ * addresses are regular. */
 static uint64_t rank_of(const struct spm_block *block)
 {
-        return (block->address >> 9) * 0x9E3779B97F4A7C15u;
+        uint64_t rank = (block->address >> 9) * 0x9E3779B97F4A7C15u;
+
+        rank = (rank ^ rank >> 32) * 0xD6E8FEB86659FD93u;
+        return rank ^ rank >> 32;
 }
 
 static void tree_insert(struct spm_block **root, struct spm_block *block)

@@ -9,12 +9,12 @@
  * time that does not depend on how many there are: two levels of bitmaps over
  * bins, as in a two-level segregated fit, but exact.
  *
- *   below 4096 units   one bin a size: whatever lies in it fits exactly
+ *   below 1024 units   one bin a size: whatever lies in it fits exactly
  *   above              64 bins a doubling, each a small tree ordered by size
  *                      and address
  *
  * A unit is the alignment of the pool, 512 bytes as a rule, so all blocks up
- * to 2 MiB are in bins of their own size. Of blocks of the same size the one
+ * to 512 KiB are in bins of their own size. Of blocks of the same size the one
  * at the lower address is preferred, among the last few.
  *
  * The links are in the blocks. Bins of 64 neighbouring sizes are one row, and
@@ -30,8 +30,8 @@
 struct spm_block;
 struct spm_row;
 
-#define SPM_EXACT_ROWS 64
-#define SPM_ROWS       (SPM_EXACT_ROWS + 52)
+#define SPM_EXACT_ROWS 16
+#define SPM_ROWS       (SPM_EXACT_ROWS + 54)
 
 struct spm_bins {
         uint64_t used[(SPM_ROWS + 63) / 64]; /* rows that are not empty */

@@ -10,12 +10,10 @@
 #include "state.h"
 #include "trim.h"
 
-#define MIB        ((uint64_t)1 << 20)
-#define HOLES_MAX  16000 /* looked at */
-#define WIDEN_MAX  8000  /* neighbours on each side */
-#define SHARE      32    /* of the pool, a piece */
-#define LARGE_FROM (1ull << 60)
-#define LARGE_MAX  (256 * MIB)
+#define MIB       ((uint64_t)1 << 20)
+#define HOLES_MAX 16 /* looked at */
+#define WIDEN_MAX 8  /* neighbours on each side */
+#define SHARE     32 /* of the pool, a piece */
 
 /* Where a request would go. */
 struct plan {
@@ -84,14 +82,6 @@ static struct measure take_measure(struct spm_pool_state *pool, uint64_t size, b
         measure.piece = floor_power((pool->reserved_bytes + size) / SHARE | config->grain);
         if (measure.piece > config->segment_size)
                 measure.piece = config->segment_size;
-        if (size >= LARGE_FROM && config->growth != SPM_GROWTH_TIGHT) {
-                uint64_t large = floor_power(size / 8);
-
-                if (large > LARGE_MAX)
-                        large = LARGE_MAX;
-                if (measure.piece < large)
-                        measure.piece = large;
-        }
         measure.piece = (measure.piece + config->grain - 1) & ~(uint64_t)(config->grain - 1);
         measure.allowed = high + slack(pool, high);
         if (config->growth != SPM_GROWTH_TIGHT)

@@ -60,8 +60,9 @@ static bool find_fit(struct spm_model *model, const struct spm_want *want,
         if (spm_fit_bare(model, want, fit))
                 return true;
         lane = want->stream ? spm_limbo_find(want->pool, want->stream->object.id) : NULL;
-        if (lane && spm_limbo_join(model, lane) && spm_fit_bare(model, want, fit))
-                return true;
+        while (lane && want->klass == SPM_NO_CLASS && spm_limbo_join(model, lane))
+                if (spm_fit_bare(model, want, fit))
+                        return true;
         if (spm_fit_followed(model, want, fit) || spm_fit_stitched(model, want, fit))
                 return true;
         return spm_ladder_is_short(request) && spm_fit_internal(model, want, fit) && fit->belt;

@@ -17,6 +17,7 @@
 #include "state.h"
 
 #define REOPEN_MAX 8
+#define JOIN_MAX   32
 
 /* lanes */
 
@@ -341,16 +342,13 @@ static bool try_join_ready(struct spm_model *model, struct spm_block *block,
         return true;
 }
 
-static bool join_neighbours(struct spm_model *model, struct spm_block *block)
+static void join_neighbours(struct spm_model *model, struct spm_block *block)
 {
-        bool any = false;
-
         while (try_join(model, block, block->previous) ||
                try_join_ready(model, block, block->previous))
-                any = true;
+                ;
         while (try_join(model, block, block->next) || try_join_ready(model, block, block->next))
-                any = true;
-        return any;
+                ;
 }
 
 void spm_limbo_put(struct spm_model *model, struct spm_block *block)
@@ -405,16 +403,17 @@ struct spm_block *spm_limbo_cut(struct spm_model *model, struct spm_block *block
 bool spm_limbo_join(struct spm_model *model, struct spm_lane *lane)
 {
         struct spm_block *block = lane->joined ? lane->joined->newer : lane->oldest;
-        bool any = false;
+        unsigned int looked;
 
+        if (!block)
+                return false;
         /* From the oldest on, so that a block meets its elders. */
-        for (; block; block = block->newer) {
+        for (looked = 0; block && looked < JOIN_MAX; looked++, block = block->newer) {
                 lane->joined = block;
-                if (block->is_slot || !block->open)
-                        continue;
-                any = join_neighbours(model, block) || any;
+                if (!block->is_slot && block->open)
+                        join_neighbours(model, block);
         }
-        return any;
+        return true;
 }
 
 void spm_limbo_reopen(struct spm_model *model, struct spm_lane *lane)

@@ -77,8 +77,8 @@ void spm_limbo_take(struct spm_model *model, struct spm_block *block);
 struct spm_block *spm_limbo_cut(struct spm_model *model, struct spm_block *block, size_t front,
                                 size_t size);
 
-/** spm_limbo_join() - join adjacent open blocks of the lane, and their dependencies (I5). Each
- * block is looked at once, however often it is called. Return: was anything joined? */
+/** spm_limbo_join() - join adjacent open blocks of the lane, and their dependencies (I5); a few
+ * that were not looked at before. Each block is looked at once. Return: false if none are left. */
 bool spm_limbo_join(struct spm_model *model, struct spm_lane *lane);
 
 /** spm_limbo_absorb() - the open @block also gets its neighbour @other, READY or open in the same

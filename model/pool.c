@@ -324,8 +324,10 @@ void spm_pool_figures(const struct spm_pool_state *pool, struct spm_stats *stats
         const struct spm_block *largest = NULL;
         unsigned int i;
 
-        for (i = 0; i < pool->heap_count; i++) {
-                const struct spm_block *block = spm_bins_largest(&pool->heaps[i].ready);
+        for (i = 0; i < 2 * pool->heap_count; i++) {
+                const struct spm_heap *heap = &pool->heaps[i / 2];
+                const struct spm_block *block =
+                        spm_bins_largest(i % 2 ? &heap->shore : &heap->ready);
 
                 if (block && (!largest || block->size > largest->size))
                         largest = block;

@@ -65,51 +65,82 @@ static bool has_room(struct spm_model *model, const struct spm_pool_state *pool,
         return spm_block_reserve(model, 2);
 }
 
-/* sealed memory */
+/* sealed memory: it is known outside, so nobody is served it, but it can be given back */
 
-/* Can the segments that the sealed block lies in be given back? Their ends, if so. */
-static bool seal_ends(const struct spm_model *model, const struct spm_block *sealed, uint64_t *from,
-                      uint64_t *to)
+static bool is_ready_or_sealed(const struct spm_block *tile)
 {
-        const struct spm_segment_state *first = spm_segment_at(model, sealed->address);
-        const struct spm_segment_state *last =
-                spm_segment_at(model, sealed->address + (sealed->size - 1));
-        const struct spm_block *tile = sealed->is_slot ? NULL : sealed;
-
-        *from = first->base;
-        *to = last->base + last->size;
-        while (tile && tile->address > *from)
-                tile = tile->previous;
-        if (!tile)
-                return false;
-        for (; tile && tile->address < *to; tile = tile->next)
-                if (spm_block_state(tile) != SPM_BLOCK_READY &&
-                    spm_block_state(tile) != SPM_BLOCK_SEALED)
-                        return false;
-        return true;
+        return spm_block_state(tile) == SPM_BLOCK_READY ||
+               spm_block_state(tile) == SPM_BLOCK_SEALED;
 }
 
-/*
- * Memory that is known outside is served to nobody, but it can be given back. Return: what is READY
- * now instead, and has to be released at once.
+/* The first tile of a segment that nobody uses, a part of which @sealed is; NULL if it is in use.
  */
-static struct spm_block *unseal(struct spm_model *model, struct spm_block *sealed, uint64_t from,
-                                uint64_t to)
+static struct spm_block *unused_from(struct spm_block *sealed,
+                                     const struct spm_segment_state *segment)
 {
-        struct spm_block *tile = sealed;
-        struct spm_block *ready = NULL;
+        struct spm_block *first = sealed;
+        const struct spm_block *tile;
 
-        while (tile->previous && tile->address > from)
-                tile = tile->previous;
-        while (tile && tile->address < to) {
-                if (spm_block_state(tile) == SPM_BLOCK_SEALED) {
-                        spm_pool_unseal(tile);
-                        spm_pool_make_ready(model, tile);
-                }
-                ready = tile;
-                tile = tile->next;
+        while (first && first->address > segment->base)
+                first = first->previous;
+        for (tile = first; tile && tile->address < segment->base + segment->size; tile = tile->next)
+                if (!is_ready_or_sealed(tile))
+                        return NULL;
+        return first;
+}
+
+/* The part of a tile that lies in the segment is READY then. Two records are at hand. Return: the
+ * tile that holds the end of that part. */
+static struct spm_block *unseal(struct spm_model *model, struct spm_block *tile,
+                                const struct spm_segment_state *segment)
+{
+        uint64_t end = segment->base + segment->size;
+        struct spm_block *part = tile;
+
+        if (spm_block_state(tile) == SPM_BLOCK_READY)
+                return tile;
+        spm_pool_unseal(tile);
+        if (tile->address < segment->base) {
+                part = spm_block_split(model, tile, (size_t)(segment->base - tile->address));
+                tile->exported = true;
+                spm_pool_make_ready(model, tile);
         }
-        return ready;
+        if (part->address + part->size > end) {
+                struct spm_block *rest =
+                        spm_block_split(model, part, (size_t)(end - part->address));
+
+                rest->exported = true;
+                spm_pool_make_ready(model, rest);
+        }
+        spm_pool_make_ready(model, part);
+        return part;
+}
+
+/* Return: false if there was no room. @any: was something given back? */
+static bool trim_sealed_segment(struct spm_model *model, struct spm_block *sealed,
+                                struct spm_segment_state *segment, uint64_t *released, bool *any,
+                                struct spm_actions *actions)
+{
+        struct spm_block *tile = unused_from(sealed, segment);
+        uint64_t end = segment->base + segment->size;
+
+        *any = false;
+        if (!tile)
+                return true;
+        if (!has_room(model, segment->area->pool, 0, actions))
+                return false;
+        for (;;) {
+                tile = unseal(model, tile, segment);
+                if (tile->address + tile->size >= end)
+                        break;
+                tile = tile->next;
+                if (!spm_block_reserve(model, 2))
+                        return false;
+        }
+        *any = true;
+        *released += segment->size;
+        release(model, tile, segment, false, actions);
+        return true;
 }
 
 static bool trim_sealed(struct spm_model *model, struct spm_pool_state *pool, uint64_t *released,
@@ -118,26 +149,20 @@ static bool trim_sealed(struct spm_model *model, struct spm_pool_state *pool, ui
         struct spm_block *sealed = pool->sealed;
 
         while (sealed) {
-                struct spm_block *ready;
-                uint64_t from;
-                uint64_t to;
+                uint64_t at = sealed->address + (sealed->size - 1);
+                bool any = false;
 
-                if (!seal_ends(model, sealed, &from, &to)) {
-                        sealed = sealed->newer;
-                        continue;
-                }
-                if (!has_room(model, pool, (unsigned int)((to - from) / pool->config.grain),
-                              actions))
-                        return false;
-                ready = unseal(model, sealed, from, to);
-                while (to > from) {
-                        struct spm_segment_state *segment = spm_segment_at(model, to - 1);
+                while (!any && !sealed->is_slot) {
+                        struct spm_segment_state *segment = spm_segment_at(model, at);
 
-                        to = segment->base;
-                        *released += segment->size;
-                        release(model, ready, segment, false, actions);
+                        if (!trim_sealed_segment(model, sealed, segment, released, &any, actions))
+                                return false;
+                        if (any || segment->base <= sealed->address)
+                                break;
+                        at = segment->base - 1;
                 }
-                sealed = pool->sealed;
+                /* What was given back may have been this very block. */
+                sealed = any ? pool->sealed : sealed->newer;
         }
         return true;
 }

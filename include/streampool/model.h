@@ -331,7 +331,7 @@ enum spm_provider {
  *   mode       slack                segments             blocks from slabs
  *   balanced   1/64 + a segment     1/32 of the pool,    up to 32 KiB
  *                                   2 MiB to 32 MiB
- *   speed      1/16 + a segment     likewise             up to 32 KiB
+ *   speed      1/12 + a segment     likewise             up to 32 KiB
  *   tight      none                 2 MiB                up to 4 KiB
  */
 enum spm_growth { SPM_GROWTH_BALANCED, SPM_GROWTH_SPEED, SPM_GROWTH_TIGHT };
@@ -349,7 +349,7 @@ struct spm_pool_config {
         size_t release_threshold;
         size_t keep; /* free bytes kept at synchronisations whatever the threshold says */
         /* Pending bytes of a SYNC or HOST pool above which an allocation waits for the oldest batch
-         * rather than grow (O3). 0 means the default: the larger of 256 MiB and an eighth of the
+         * rather than grow (O3). 0 means the default: the larger of 64 MiB and an eighth of the
          * live peak. */
         size_t pending_limit;
         enum spm_growth growth;
