@@ -67,26 +67,35 @@ static uint64_t slack(const struct spm_pool_state *pool, uint64_t high)
         return high / 64;
 }
 
+static uint64_t piece_of(const struct spm_pool_state *pool, uint64_t bytes)
+{
+        uint64_t grain = pool->config.grain;
+        uint64_t piece = floor_power(bytes / SHARE | grain);
+
+        if (piece > pool->config.segment_size)
+                piece = pool->config.segment_size;
+        return (piece + grain - 1) & ~(grain - 1);
+}
+
+uint64_t spm_grow_allowed(const struct spm_pool_state *pool, uint64_t high)
+{
+        uint64_t allowed = high + slack(pool, high);
+
+        return pool->config.growth == SPM_GROWTH_TIGHT ? allowed : allowed + piece_of(pool, high);
+}
+
 static struct measure take_measure(struct spm_pool_state *pool, uint64_t size, bool exact)
 {
-        const struct spm_pool_config *config = &pool->config;
         uint64_t busy = pool->rounded_bytes + pool->pending_bytes + size;
-        struct measure measure = {.exact = exact};
-        uint64_t high;
 
         /* What is pending now, after all questions, is not to be had. */
         if (pool->busy_high < busy)
                 pool->busy_high = busy;
-        high = pool->busy_high;
-
-        measure.piece = floor_power((pool->reserved_bytes + size) / SHARE | config->grain);
-        if (measure.piece > config->segment_size)
-                measure.piece = config->segment_size;
-        measure.piece = (measure.piece + config->grain - 1) & ~(uint64_t)(config->grain - 1);
-        measure.allowed = high + slack(pool, high);
-        if (config->growth != SPM_GROWTH_TIGHT)
-                measure.allowed += measure.piece;
-        return measure;
+        return (struct measure){
+                .piece = piece_of(pool, pool->reserved_bytes + size),
+                .allowed = spm_grow_allowed(pool, pool->busy_high),
+                .exact = exact,
+        };
 }
 
 static bool past_cap(const struct spm_pool_state *pool, uint64_t size)

@@ -40,6 +40,9 @@
 enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want, bool exact,
                              struct spm_actions *actions);
 
+/** spm_grow_allowed() - bytes that a pool may hold which had @high in use. */
+uint64_t spm_grow_allowed(const struct spm_pool_state *pool, uint64_t high);
+
 /** spm_grow_initial() - back the first @size bytes of a MODEL provider's pool. */
 enum spm_status spm_grow_initial(struct spm_model *model, struct spm_pool_state *pool, size_t size);
 

@@ -246,4 +246,6 @@ void spm_pool_count_live(const struct spm_block *block, bool live)
         spm_pool_raise_marks(pool);
         if (pool->busy_high < pool->rounded_bytes)
                 pool->busy_high = pool->rounded_bytes;
+        if (pool->window_high < pool->rounded_bytes)
+                pool->window_high = pool->rounded_bytes;
 }

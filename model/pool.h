@@ -76,6 +76,10 @@ struct spm_pool_state {
         uint64_t used_high;
         uint64_t busy_high; /* of rounded and pending bytes together */
         uint64_t reserved_high;
+        uint64_t window_high; /* of rounded bytes, in the present window (tick.c) */
+        uint64_t window_before;
+        uint64_t window_start;
+        uint64_t ticked;
         uint64_t live_blocks_high;
         uint64_t allocs;
         uint64_t frees;

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tick -- idle memory is given back as time passes
+ *
+ * A pool is to hold what was in use at the peak of the last decay time, and
+ * what its growth mode allows beyond that. Time is cut into windows of that
+ * length, and the peaks of the present one and of the one before count: so
+ * what a program needs again within that time stays, and nothing stays for
+ * more than twice as long.
+ *
+ * What exceeds that goes bit by bit, in proportion to the time that has
+ * passed, so that a program which comes back soon finds most of it.
+ */
+
+#include <assert.h>
+
+#include "front.h"
+#include "grow.h"
+#include "magazine.h"
+#include "pool.h"
+#include "state.h"
+#include "trim.h"
+
+/* Half of the excess is gone after about a sixth of the decay time, nearly all after one. */
+#define SPEED 4
+
+static void turn_window(struct spm_pool_state *pool, uint64_t now)
+{
+        if (now - pool->window_start < pool->config.decay)
+                return;
+        pool->window_start = now;
+        pool->window_before = pool->window_high;
+        pool->window_high = pool->rounded_bytes;
+        /* What growth is measured by forgets older peaks as well. */
+        pool->busy_high =
+                pool->window_before > pool->window_high ? pool->window_before : pool->window_high;
+}
+
+/* How much of @excess is due after @passed. */
+static uint64_t due(const struct spm_pool_state *pool, uint64_t excess, uint64_t passed)
+{
+        if (passed >= pool->config.decay / SPEED)
+                return excess;
+        return (uint64_t)((double)excess * ((double)passed * SPEED / (double)pool->config.decay));
+}
+
+static bool tick_pool(struct spm_model *model, struct spm_pool_state *pool, uint64_t passed,
+                      struct spm_actions *actions)
+{
+        uint64_t high =
+                pool->window_high > pool->window_before ? pool->window_high : pool->window_before;
+        uint64_t busy = pool->rounded_bytes + pool->pending_bytes;
+        uint64_t keep = spm_grow_allowed(pool, high > busy ? high : busy);
+        uint64_t released = 0;
+        uint64_t enough;
+
+        if (keep < pool->config.release_threshold)
+                keep = pool->config.release_threshold;
+        if (pool->reserved_bytes <= keep)
+                return true;
+        if (pool->magazines)
+                spm_magazine_recall(model, pool);
+        enough = pool->reserved_bytes - due(pool, pool->reserved_bytes - keep, passed);
+        return spm_trim_pool(model, pool, enough, 0, &released, actions);
+}
+
+enum spm_status spm_tick(struct spm_model *model, uint64_t now, struct spm_actions *actions)
+{
+        enum spm_status status = SPM_OK;
+        struct spm_pool_state *pool;
+
+        actions->count = 0;
+        for (pool = spm_pool_first(model); pool && now > model->now; pool = spm_pool_next(pool)) {
+                if (!pool->config.decay || pool->closed || pool->config.release_needs_idle)
+                        continue;
+                if (!pool->window_start)
+                        pool->window_start = now;
+                turn_window(pool, now);
+                if (!tick_pool(model, pool, pool->ticked ? now - pool->ticked : 0, actions)) {
+                        status = SPM_AGAIN;
+                        break;
+                }
+                pool->ticked = now;
+        }
+        if (status == SPM_OK)
+                model->now = now;
+        return spm_model_finish(model, status, actions);
+}
