@@ -62,6 +62,25 @@ spm_pool bench_pool(struct spm_pool_config config)
         return pool;
 }
 
+spm_stream bench_add_blocking(void)
+{
+        spm_stream stream;
+
+        cr_assert_eq(spm_stream_add(bench.model, bench.context, SPM_STREAM_BLOCKING, &stream),
+                     SPM_OK);
+        return stream;
+}
+
+uint64_t bench_give(spm_pool pool, size_t size)
+{
+        uint64_t base = bench.next_base;
+        spm_segment segment;
+
+        cr_assert_eq(spm_segment_add(bench.model, pool, base, size, NULL, &segment), SPM_OK);
+        bench.next_base += size + 64 * MIB;
+        return base;
+}
+
 static void observe(enum spm_scope_kind kind, uint32_t id, enum spm_sync how, bool ok)
 {
         struct spm_scope scope = {kind, id};
@@ -85,16 +104,21 @@ static void grow(const struct spm_action *action, struct spm_request *request)
 {
         spm_segment segment;
 
+        bench.grown_at = action->address;
         bench.grown = action->size;
         bench.preferred = action->preferred;
-        if (bench.no_memory) {
+        if (bench.no_memory || (bench.grants && !--bench.grants)) {
+                bench.no_memory = true;
                 spm_grow_failed(bench.model, request);
                 return;
         }
-        cr_assert_eq(spm_segment_add(bench.model, action->pool, bench.next_base, action->preferred,
-                                     NULL, &segment),
+        if (!action->address) {
+                bench_give(action->pool, action->preferred);
+                return;
+        }
+        cr_assert_eq(spm_segment_add(bench.model, action->pool, action->address, action->size, NULL,
+                                     &segment),
                      SPM_OK);
-        bench.next_base += action->preferred + 64 * MIB;
 }
 
 static void record(const struct spm_action *action)
@@ -108,16 +132,25 @@ static void record(const struct spm_action *action)
         bench_do(&more, NULL);
 }
 
-void bench_do(const struct spm_actions *actions, struct spm_request *request)
+static char letter_of(const struct spm_action *action)
 {
         static const char letters[] = "RWPpHSGXD";
+
+        if (action->kind == SPM_ACT_WAIT_HOST && action->bounded)
+                return 'h';
+        if (action->kind == SPM_ACT_RELEASE && action->moves)
+                return 'M';
+        return letters[action->kind];
+}
+
+void bench_do(const struct spm_actions *actions, struct spm_request *request)
+{
         unsigned int i;
 
         for (i = 0; i < actions->count; i++) {
                 const struct spm_action *action = &actions->item[i];
-                bool bounded = action->kind == SPM_ACT_WAIT_HOST && action->bounded;
 
-                note(bounded ? 'h' : letters[action->kind]);
+                note(letter_of(action));
                 if (action->kind == SPM_ACT_RECORD)
                         record(action);
                 else if (action->kind == SPM_ACT_GROW)
@@ -128,7 +161,7 @@ void bench_do(const struct spm_actions *actions, struct spm_request *request)
                 else if (action->kind == SPM_ACT_POLL_STREAM)
                         observe(SPM_SCOPE_STREAM, action->stream, SPM_SYNC_POLL, bench.device_done);
                 else if (action->kind == SPM_ACT_SYNC_CONTEXT)
-                        observe(SPM_SCOPE_CONTEXT, action->context, SPM_SYNC_WAIT, true);
+                        observe(SPM_SCOPE_CONTEXT, action->context, SPM_SYNC_POLL, true);
         }
         check();
 }

@@ -9,7 +9,8 @@
  * can say in a word what it expects to be asked:
  *
  *   R record   W wait on a stream   P poll   p poll a stream
- *   H host wait   h bounded host wait   S context sync   G grow   X release   D drop
+ *   H host wait   h bounded host wait   S context sync   G grow   D drop
+ *   X release   M release of what moves
  */
 
 #include <criterion/criterion.h>
@@ -30,13 +31,16 @@ struct bench {
         spm_stream t;
         spm_pool async;
         spm_pool sync;
-        uint64_t next_base; /* of memory that is handed out when a pool grows */
+        uint64_t next_base; /* of memory that is handed out when a pool grows, if it may be anywhere
+                             */
         bool no_memory;     /* growth is refused */
+        int grants;         /* so many growths are granted, the rest refused; 0: all */
         bool device_done;   /* what polls are told */
         bool no_records;    /* records fail */
         spm_stamp stamp;    /* the last one recorded */
         spm_stream stamped; /* and where; 0 is the whole context */
-        size_t grown;       /* bytes asked for at the last growth */
+        uint64_t grown_at;  /* of the last growth: where; 0: anywhere */
+        size_t grown;       /* ... bytes asked for */
         size_t preferred;
         char log[256];
 };
@@ -48,6 +52,12 @@ void bench_set_up(void);
 void bench_tear_down(void);
 
 spm_pool bench_pool(struct spm_pool_config config);
+
+/** bench_add_blocking() - another blocking stream in the context. */
+spm_stream bench_add_blocking(void);
+
+/** bench_give() - memory on the caller's own account. Return: where. */
+uint64_t bench_give(spm_pool pool, size_t size);
 
 /** bench_do() - carry out and log; @request may be NULL. */
 void bench_do(const struct spm_actions *actions, struct spm_request *request);

@@ -119,10 +119,43 @@ Test(fit, the_legacy_stream_submits_something_for_a_pending_block)
 {
         uint64_t a = bench_alloc(bench.async, bench.blocking, 32 * MIB);
 
+        bench_add_blocking();
         bench_free(a, bench.legacy);
         cr_expect_eq(bench_alloc(bench.async, bench.legacy, 32 * MIB), a);
         cr_expect_str_eq(bench.log, "RW", "H6");
         cr_expect_eq(bench.stamped, bench.legacy);
+}
+
+Test(fit, the_legacy_stream_and_one_blocking_stream_have_no_order_to_lose)
+{
+        uint64_t a = bench_alloc(bench.async, bench.blocking, 32 * MIB);
+
+        bench_free(a, bench.legacy);
+        cr_expect_eq(bench_alloc(bench.async, bench.legacy, 32 * MIB), a);
+        cr_expect_str_eq(bench.log, "");
+}
+
+Test(fit, the_legacy_stream_submits_something_where_streams_may_be_hidden)
+{
+        uint64_t a = bench_alloc(bench.async, bench.blocking, 32 * MIB);
+
+        cr_assert_eq(spm_context_hide(bench.model, bench.context), SPM_OK);
+        bench_free(a, bench.legacy);
+        cr_expect_eq(bench_alloc(bench.async, bench.legacy, 32 * MIB), a);
+        cr_expect_str_eq(bench.log, "RW", "H6");
+}
+
+Test(fit, the_legacy_stream_is_alone_again_when_a_blocking_stream_is_gone)
+{
+        uint64_t a = bench_alloc(bench.async, bench.blocking, 32 * MIB);
+        spm_stream other = bench_add_blocking();
+        struct spm_actions actions;
+
+        cr_assert_eq(spm_stream_retire(bench.model, other, &actions), SPM_OK);
+        bench_do(&actions, NULL);
+        bench_free(a, bench.legacy);
+        cr_expect_eq(bench_alloc(bench.async, bench.legacy, 32 * MIB), a);
+        cr_expect_str_eq(bench.log, "");
 }
 
 Test(fit, the_legacy_stream_has_a_complete_block_in_silence)
@@ -140,6 +173,7 @@ Test(fit, the_legacy_stream_has_no_pending_block_while_a_capture_is_open)
         uint64_t a = bench_alloc(bench.async, bench.legacy, 32 * MIB);
         struct spm_actions actions;
 
+        bench_add_blocking();
         bench_free(a, bench.legacy);
         spm_capture_begin(bench.model, bench.s, &actions);
         bench_do(&actions, NULL);
@@ -190,11 +224,29 @@ Test(fit, a_belt_that_does_not_reach_all_the_block_waits_for_is_refused)
         cr_expect_eq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
 }
 
-Test(fit, pending_memory_and_the_hole_beside_it_serve_together)
+Test(fit, pending_memory_and_ready_memory_beside_it_serve_together)
 {
+        uint64_t base = bench_give(bench.async, 32 * MIB);
         uint64_t a = bench_alloc(bench.async, bench.s, 20 * MIB);
 
+        cr_assert_eq(a, base);
         bench_free(a, bench.s);
+        cr_expect_eq(bench_alloc(bench.async, bench.s, 30 * MIB), a);
+        cr_expect_str_eq(bench.log, "");
+}
+
+Test(fit, what_another_stream_could_have_is_joined_to_pending_memory_only_when_it_is_needed)
+{
+        uint64_t base;
+        uint64_t a;
+
+        /* With a lane of its own, t may want the ready memory. */
+        bench_alloc(bench.async, bench.t, 2 * MIB);
+        base = bench_give(bench.async, 32 * MIB);
+        a = bench_alloc(bench.async, bench.s, 20 * MIB);
+        cr_assert_eq(a, base);
+        bench_free(a, bench.s);
+        cr_expect_eq(bench_stats(bench.async).ready_bytes, 12 * MIB);
         cr_expect_eq(bench_alloc(bench.async, bench.s, 30 * MIB), a);
         cr_expect_str_eq(bench.log, "");
 }

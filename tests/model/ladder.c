@@ -22,10 +22,13 @@ Test(ladder, a_small_pool_grows_by_little_and_a_large_one_by_more)
         cr_expect_eq(bench.preferred, 2 * MIB);
         bench_alloc(bench.async, bench.s, 3 * MIB);
         cr_expect_eq(bench.grown, 4 * MIB);
-        cr_expect_eq(bench.preferred, 32 * MIB);
-        bench_alloc(bench.async, bench.s, 100 * MIB + 1);
-        cr_expect_eq(bench.grown, 102 * MIB);
-        cr_expect_eq(bench.preferred, 102 * MIB);
+        cr_expect_eq(bench.preferred, 4 * MIB);
+        bench_alloc(bench.async, bench.s, 500 * MIB + 1);
+        cr_expect_eq(bench.grown, 502 * MIB);
+        cr_expect_eq(bench.preferred, 502 * MIB);
+        bench_alloc(bench.async, bench.s, 8 * MIB);
+        cr_expect_eq(bench.grown, 8 * MIB);
+        cr_expect_eq(bench.preferred, 16 * MIB, "a thirty-second of the pool");
 }
 
 Test(ladder, zero_and_overflow_are_invalid)
@@ -68,10 +71,52 @@ Test(ladder, another_streams_block_is_asked_about_before_growing)
 
         bench_free(a, bench.s);
         cr_expect_neq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
-        cr_expect_str_eq(bench.log, "pG");
+        cr_expect_str_eq(bench.log, "ppG", "for the block that fits, and then for all");
         bench.device_done = true;
         cr_expect_eq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
         cr_expect_str_eq(bench.log, "p");
+}
+
+Test(ladder, all_that_is_pending_is_asked_about_before_growing)
+{
+        uint64_t base = bench_give(bench.async, 2 * MIB);
+        uint64_t a = bench_alloc(bench.async, bench.s, MIB);
+        uint64_t b = bench_alloc(bench.async, bench.t, MIB);
+
+        cr_assert_eq(a, base);
+        bench_free(a, bench.s);
+        bench_free(b, bench.t);
+        bench.device_done = true;
+        cr_expect_eq(bench_alloc(bench.async, bench.blocking, 2 * MIB), base,
+                     "neither block fits, both together do");
+        cr_expect_str_eq(bench.log, "pp");
+}
+
+/* Before a large block is cut: what is freed may be complete, and fit better. */
+Test(ladder, a_large_synchronous_request_asks_before_it_cuts_something_larger)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, 4 * MIB);
+        uint64_t base = bench_give(bench.sync, 64 * MIB);
+
+        bench_free(a, 0);
+        cr_expect_eq(bench_alloc(bench.sync, 0, 4 * MIB), base);
+        cr_expect_str_eq(bench.log, "RP");
+        bench.device_done = true;
+        cr_expect_eq(bench_alloc(bench.sync, 0, 4 * MIB), a);
+        cr_expect_str_eq(bench.log, "PD");
+}
+
+Test(ladder, a_synchronous_request_asks_nothing_where_it_fits_exactly_or_is_small)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, 4 * MIB);
+        uint64_t base = bench_give(bench.sync, 4 * MIB);
+
+        bench_free(a, 0);
+        cr_expect_eq(bench_alloc(bench.sync, 0, 4 * MIB), base);
+        cr_expect_str_eq(bench.log, "");
+        base = bench_give(bench.sync, 64 * MIB);
+        cr_expect_eq(bench_alloc(bench.sync, 0, MIB), base);
+        cr_expect_str_eq(bench.log, "");
 }
 
 Test(ladder, without_opportunism_nothing_is_asked)
@@ -121,7 +166,7 @@ Test(ladder, an_internal_dependency_comes_only_after_growth_has_failed)
         cr_expect_neq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
         bench.no_memory = true;
         cr_expect_eq(bench_alloc(bench.async, bench.t, 32 * MIB), a, "A10");
-        cr_expect_str_eq(bench.log, "pGRW");
+        cr_expect_str_eq(bench.log, "ppGRW");
 }
 
 Test(ladder, without_internal_dependencies_the_host_waits)
@@ -134,7 +179,7 @@ Test(ladder, without_internal_dependencies_the_host_waits)
         cr_expect_eq(try_alloc(bench.async, bench.t, 32 * MIB, false), SPM_E_OUT_OF_MEMORY);
         cr_expect_null(strpbrk(bench.log, "WHhS"), "I6: no wait without leave");
         cr_expect_eq(bench_alloc(bench.async, bench.t, 32 * MIB), a, "O1");
-        cr_expect_str_eq(bench.log, "pGRhD", "bounded: it may cover a later kernel");
+        cr_expect_str_eq(bench.log, "ppGRhD", "bounded: it may cover a later kernel");
 }
 
 Test(ladder, a_shortage_waits_for_batches_the_oldest_first)
@@ -178,12 +223,29 @@ Test(ladder, nothing_is_stamped_polled_or_waited_for_while_a_capture_is_open)
         cr_expect_eq(try_alloc(bench.sync, 0, 32 * MIB, true), SPM_OK);
 }
 
-Test(ladder, segments_that_do_not_fit_are_given_back_before_the_last_try)
+Test(ladder, segments_that_do_not_fit_make_way_for_one_that_does)
 {
         bench_free(bench_alloc(bench.async, bench.s, 32 * MIB), 0);
         bench.no_memory = true;
         cr_expect_eq(try_alloc(bench.async, bench.s, 64 * MIB, true), SPM_E_OUT_OF_MEMORY);
-        cr_expect_str_eq(bench.log, "XGG");
+        cr_expect_str_eq(bench.log, "MGG");
+        cr_expect_eq(bench_stats(bench.async).reserved_current, 0);
+}
+
+Test(ladder, segments_that_do_not_fit_are_given_back_before_the_last_try)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 64 * MIB);
+        uint64_t b = bench_alloc(bench.async, bench.s, 32 * MIB);
+        struct spm_actions actions;
+
+        /* Both were in use at once, so the pool may hold as much again. */
+        bench_free(a, 0);
+        bench_free(b, 0);
+        cr_assert_eq(spm_trim(bench.model, bench.async, 32 * MIB, NULL, &actions), SPM_OK);
+        cr_assert_eq(bench_stats(bench.async).reserved_current, 32 * MIB);
+        bench.no_memory = true;
+        cr_expect_eq(try_alloc(bench.async, bench.s, 64 * MIB, true), SPM_E_OUT_OF_MEMORY);
+        cr_expect_str_eq(bench.log, "GXG");
         cr_expect_eq(bench_stats(bench.async).reserved_current, 0);
 }
 

@@ -67,7 +67,7 @@ Test(pool, read_only_attributes_are_refused)
         for (i = 0; i < 2; i++) {
                 cr_expect_eq(spm_pool_set_attribute(bench.model, bench.async, high[i], 0), SPM_OK);
                 spm_pool_get_attribute(bench.model, bench.async, high[i], &value);
-                cr_expect_eq(value, i ? 0 : 32 * MIB, "I11: the current value");
+                cr_expect_eq(value, i ? 0 : 4 * MIB, "I11: the current value");
         }
         cr_expect_eq(
                 spm_pool_set_attribute(bench.model, bench.async, (enum spm_pool_attribute)9, 0),
@@ -198,17 +198,20 @@ Test(pool, a_cpu_only_pool_needs_no_driver)
         cr_expect_str_eq(bench.log, "", "A6");
 }
 
-Test(pool, made_up_addresses_are_never_used_again)
+Test(pool, made_up_addresses_are_used_again_but_in_no_other_pool)
 {
         struct spm_pool_config config = {.kind = SPM_POOL_ASYNC, .provider = SPM_PROVIDER_MODEL};
         spm_pool pool = bench_pool(config);
+        spm_pool other = bench_pool(config);
         struct spm_actions actions;
         uint64_t first = bench_alloc(pool, bench.s, 32 * MIB);
+        uint64_t range = (uint64_t)1 << 40;
 
         bench_free(first, 0);
         cr_assert_eq(spm_trim(bench.model, pool, 0, NULL, &actions), SPM_OK);
         cr_expect_eq(bench_stats(pool).reserved_current, 0);
-        cr_expect_gt(bench_alloc(pool, bench.s, 32 * MIB), first);
+        cr_expect_eq(bench_alloc(pool, bench.s, 32 * MIB), first);
+        cr_expect_eq(bench_alloc(other, bench.s, 32 * MIB), first + range);
 }
 
 Test(pool, an_unknown_handle_is_said_to_be_unknown)

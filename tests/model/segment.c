@@ -43,7 +43,7 @@ Test(segment, must_be_made_of_grains)
         cr_expect_eq(segment, 77u);
 }
 
-Test(segment, blocks_split_and_join_again)
+Test(segment, small_blocks_split_and_join_again_when_nothing_else_fits)
 {
         uint64_t a = bench_alloc(bench.async, bench.s, 4096);
         uint64_t b = bench_alloc(bench.async, bench.s, 1000);
@@ -54,7 +54,22 @@ Test(segment, blocks_split_and_join_again)
         cr_expect_eq(bench_alloc(bench.async, bench.s, 3072), a + 1024);
         bench_free(a, bench.s);
         bench_free(a + 1024, bench.s);
+        cr_expect_eq(bench_alloc(bench.async, bench.s, 4096), b + 1024, "there is more");
+        bench_alloc(bench.async, bench.s, 2 * MIB - 9216);
         cr_expect_eq(bench_alloc(bench.async, bench.s, 4096), a);
+        cr_expect_str_eq(bench.log, "");
+}
+
+Test(segment, large_blocks_join_at_once)
+{
+        uint64_t a = bench_give(bench.async, 16 * MIB);
+
+        cr_assert_eq(bench_alloc(bench.async, bench.s, 2 * MIB), a);
+        cr_assert_eq(bench_alloc(bench.async, bench.s, 2 * MIB), a + 2 * MIB);
+        bench_alloc(bench.async, bench.s, 2 * MIB);
+        bench_free(a, bench.s);
+        bench_free(a + 2 * MIB, bench.s);
+        cr_expect_eq(bench_alloc(bench.async, bench.s, 3 * MIB), a, "better than what is ready");
 }
 
 Test(segment, blocks_are_not_joined_across_a_border)
