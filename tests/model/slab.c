@@ -5,6 +5,8 @@
 
 #include "slab.h"
 
+#include <stdlib.h>
+
 #include "bench.h"
 #include "pool.h"
 #include "state.h"
@@ -185,6 +187,33 @@ Test(slab, a_slot_is_found_from_inside_and_a_bad_free_of_it_is_told_apart)
         cr_expect_eq(free_at(b, 0), SPM_OK);
 }
 
+/* Without a division: so every unit of a run of every class is looked at. */
+Test(slab, every_address_of_every_run_belongs_to_the_slot_it_lies_in)
+{
+        size_t size;
+
+        for (size = 512; size <= PAGE; size += 512) {
+                uint64_t address = bench_alloc(pool, bench.s, size);
+                struct spm_slab *slab = block_at(address)->slab;
+                size_t at;
+
+                for (at = 0; at < slab->run->size; at += 512) {
+                        const struct spm_block *slot = spm_slab_slot(slab, slab->base + at, false);
+                        const struct spm_block *exact = spm_slab_slot(slab, slab->base + at, true);
+                        size_t index = at / slab->slot_size;
+
+                        if (index >= slab->count) {
+                                cr_assert_null(slot, "the tail");
+                                continue;
+                        }
+                        cr_assert_eq(slot, &slab->slots[index]);
+                        cr_assert_eq(slot, spm_slab_slot(slab, slab->base + at + 511, false));
+                        cr_assert_eq(exact, at % slab->slot_size ? NULL : slot);
+                        cr_assert_null(spm_slab_slot(slab, slab->base + at + 1, true));
+                }
+        }
+}
+
 Test(slab, a_stream_has_its_newest_slot_back_and_no_other_stream_has_it)
 {
         uint64_t a = bench_alloc(pool, bench.s, 1000);
@@ -326,6 +355,54 @@ Test(slab, an_exported_slot_is_served_to_nobody_and_keeps_its_run)
 }
 
 /* where there is no room */
+
+static size_t most;
+
+static void *ask(size_t count, size_t size, void *user)
+{
+        (void)user;
+        return size > most ? NULL : calloc(count, size);
+}
+
+static void give(void *memory, void *user)
+{
+        (void)user;
+        free(memory);
+}
+
+/* The record of a run is larger than most, so it may be the only one that is refused, for ever. */
+Test(slab, without_a_record_for_a_run_a_pool_does_not_grow)
+{
+        struct spm_config config = {.alloc = ask, .free = give};
+        struct spm_pool_config made_up = {.kind = SPM_POOL_ASYNC, .provider = SPM_PROVIDER_MODEL};
+        struct spm_request request = {.size = 1000};
+        struct spm_allocation allocation;
+        struct spm_actions actions;
+        struct spm_model *model;
+        struct spm_stats stats;
+        spm_context context;
+        enum spm_status status;
+
+        most = SIZE_MAX;
+        cr_assert_eq(spm_model_new(&config, &model), SPM_OK);
+        cr_assert_eq(spm_context_add(model, 0, &context), SPM_OK);
+        cr_assert_eq(spm_stream_add(model, context, SPM_STREAM_NON_BLOCKING, &request.stream),
+                     SPM_OK);
+        cr_assert_eq(spm_pool_create(model, &made_up, &request.pool), SPM_OK);
+        request.size = MIB;
+        cr_assert_eq(spm_alloc(model, &request, &allocation, &actions), SPM_OK);
+        most = 6 * KIB;
+        request =
+                (struct spm_request){.pool = request.pool, .stream = request.stream, .size = 1000};
+        status = spm_alloc(model, &request, &allocation, &actions);
+        cr_expect_eq(status, SPM_OK, "%s", spm_status_name(status));
+        cr_expect_eq(allocation.reserved, PAGE, "a page of its own");
+        cr_assert_eq(spm_stats(model, request.pool, &stats), SPM_OK);
+        cr_log_warn("%s %zu grows %zu", spm_status_name(status), (size_t)stats.reserved_current,
+                    (size_t)stats.grows);
+        cr_expect_eq(stats.reserved_current, 2 * MIB);
+        spm_model_free(model);
+}
 
 Test(slab, a_small_block_has_a_page_of_its_own_where_no_run_fits)
 {
