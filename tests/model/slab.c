@@ -398,8 +398,6 @@ Test(slab, without_a_record_for_a_run_a_pool_does_not_grow)
         cr_expect_eq(status, SPM_OK, "%s", spm_status_name(status));
         cr_expect_eq(allocation.reserved, PAGE, "a page of its own");
         cr_assert_eq(spm_stats(model, request.pool, &stats), SPM_OK);
-        cr_log_warn("%s %zu grows %zu", spm_status_name(status), (size_t)stats.reserved_current,
-                    (size_t)stats.grows);
         cr_expect_eq(stats.reserved_current, 2 * MIB);
         spm_model_free(model);
 }
