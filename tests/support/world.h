@@ -24,7 +24,7 @@
 #define WORLD_POOLS  5
 #define WORLD_EVENTS 6
 #ifndef WORLD_STAMPS
-#define WORLD_STAMPS 1024
+#define WORLD_STAMPS 4096
 #endif
 
 /* What the driver's event stands for if it was recorded in a capture. */
