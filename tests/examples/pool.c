@@ -12,6 +12,9 @@
  * can happen to a plan. Each output is freed when its batch is over, but for one
  * that somebody wants to keep.
  *
+ * At last the worker uses scratch memory, over and over. It has a magazine: most
+ * of these calls touch nothing that another thread could want at the same time.
+ *
  *   cc pool.c $(pkg-config --cflags --libs streampool) -o pool && ./pool
  */
 #include <inttypes.h>
@@ -19,11 +22,14 @@
 #include <stdlib.h>
 #include <streampool/model.h>
 
-#define MIB     ((uint64_t)1 << 20)
-#define BATCHES 6
-#define INPUT   ((size_t)24 << 20)
-#define OUTPUT  ((size_t)3 << 20)
-#define KEPT    2 /* the batch whose output is kept */
+#define MIB       ((uint64_t)1 << 20)
+#define BATCHES   6
+#define INPUT     ((size_t)24 << 20)
+#define OUTPUT    ((size_t)3 << 20)
+#define KEPT      2 /* the batch whose output is kept */
+
+#define SCRATCHES 1000
+#define SCRATCH   ((size_t)4096)
 
 struct plan {
         struct spm_model *model;
@@ -78,24 +84,43 @@ static void carry_out(struct plan *plan, const struct spm_actions *actions)
 
 /* what the program does on it */
 
+static void climb(struct plan *plan, struct spm_request *request, struct spm_allocation *allocation)
+{
+        struct spm_actions actions;
+        enum spm_status status;
+
+        do {
+                status = spm_alloc(plan->model, request, allocation, &actions);
+                carry_out(plan, &actions);
+        } while (status == SPM_AGAIN);
+        must(status, "allocate");
+}
+
 static uint64_t allocate(struct plan *plan, spm_stream stream, size_t size, uint64_t batch)
 {
         struct spm_request request = {0};
         struct spm_allocation allocation;
-        struct spm_actions actions;
-        enum spm_status status;
 
         request.pool = plan->pool;
         request.stream = stream;
         request.size = size;
         request.may_wait = true;
-        do {
-                status = spm_alloc(plan->model, &request, &allocation, &actions);
-                carry_out(plan, &actions);
-        } while (status == SPM_AGAIN);
-        must(status, "allocate");
+        climb(plan, &request, &allocation);
         must(spm_set_user(plan->model, allocation.address, batch), "name");
         return allocation.address;
+}
+
+/* Scratch memory, and some more for the magazine. */
+static void allocate_scratch(struct plan *plan, struct spm_magazine *magazine,
+                             struct spm_allocation *allocation)
+{
+        struct spm_request request = {0};
+
+        request.pool = plan->pool;
+        request.stream = plan->worker;
+        request.size = SCRATCH;
+        request.magazine = magazine;
+        climb(plan, &request, allocation);
 }
 
 static enum spm_status release(struct plan *plan, spm_stream stream, uint64_t address)
@@ -216,6 +241,35 @@ static void print_plan(const char *title, bool with_event)
         spm_model_free(plan.model);
 }
 
+static void print_scratch(void)
+{
+        struct plan plan;
+        struct spm_magazine *magazine;
+        struct spm_allocation allocation;
+        struct spm_stats stats;
+        unsigned int quick = 0;
+        unsigned int i;
+
+        begin(&plan);
+        must(spm_magazine_new(plan.model, plan.pool, plan.worker, &magazine), "magazine");
+        for (i = 0; i < SCRATCHES; i++) {
+                /* Only what the magazine cannot do needs the lock that a program with threads has
+                 * around everything else. */
+                if (!spm_magazine_alloc(magazine, SCRATCH, &allocation))
+                        allocate_scratch(&plan, magazine, &allocation);
+                else
+                        quick++;
+                if (!spm_magazine_free(magazine, allocation.address, 0, NULL))
+                        must(release(&plan, plan.worker, allocation.address), "free");
+        }
+        must(spm_stats(plan.model, plan.pool, &stats), "figures");
+        printf("scratch memory\n");
+        printf("  %" PRIu64 " allocations, %u of them without the lock\n", stats.allocs, quick);
+        printf("  in use at most %" PRIu64 " bytes\n", stats.used_high);
+        spm_magazine_end(plan.model, magazine);
+        spm_model_free(plan.model);
+}
+
 /* What is said of a mistake, and that it changes nothing. */
 static void print_mistakes(void)
 {
@@ -241,6 +295,7 @@ int main(void)
 {
         print_plan("without an event", false);
         print_plan("with an event", true);
+        print_scratch();
         print_mistakes();
         return 0;
 }

@@ -121,8 +121,11 @@ def example(installed):
             said = call(program, env=libraries_at(installed.libraries() if libraries is flags else None))
             found = re.fullmatch(wanted, said)
             note(found, f"{compiler}, {libraries}: it says\n{said}")
-            hits, reserved, hits_with, reserved_with = map(int, found.groups() if found else (0, 0, 1, 0))
+            if not found:
+                continue
+            hits, reserved, hits_with, reserved_with, unlocked = map(int, found.groups())
             note(hits < hits_with and 3 * reserved_with <= reserved, f"the event makes no difference:\n{said}")
+            note(unlocked > 900, f"the magazine makes no difference:\n{said}")
 
 
 def header_c(installed):

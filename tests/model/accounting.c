@@ -274,3 +274,107 @@ Test(accounting, every_call_moves_the_figures_it_concerns_and_no_other)
                 before = stats;
         }
 }
+
+/* magazines: the same calls, with and without one */
+
+static int served; /* by the magazine alone */
+static int kept;   /* likewise */
+
+static uint64_t serve(spm_stream stream, size_t size, struct spm_magazine *magazine)
+{
+        struct spm_request request = {
+                .pool = bench.async,
+                .stream = stream,
+                .size = size,
+                .magazine = magazine,
+        };
+        struct spm_allocation allocation;
+        struct spm_actions actions;
+        enum spm_status status = SPM_OK;
+
+        if (magazine && spm_magazine_alloc(magazine, size, &allocation)) {
+                served++;
+                return allocation.address;
+        }
+        do {
+                status = spm_alloc(bench.model, &request, &allocation, &actions);
+                bench_do(&actions, &request);
+        } while (status == SPM_AGAIN);
+        cr_assert_eq(status, SPM_OK);
+        return allocation.address;
+}
+
+static void take_back(uint64_t address, spm_stream stream, struct spm_magazine *magazine)
+{
+        struct spm_allocation freed;
+
+        if (magazine && spm_magazine_free(magazine, address, 0, &freed))
+                kept++;
+        else
+                bench_free(address, stream);
+}
+
+#define STEPS 2000
+#define HELD  24
+
+/* Blocks of many sizes come and go on s, and now and then one on t. */
+static void run(bool with_magazine, struct spm_stats history[STEPS])
+{
+        static const size_t sizes[] = {1, 700, 4096, 5000, 32 * KIB, 100 * KIB, MIB, 3 * MIB};
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_ASYNC,
+                .range_base = (uint64_t)1 << 44,
+                .range_size = (size_t)1 << 36,
+        };
+        struct spm_magazine *magazine = NULL;
+        uint64_t held[HELD] = {0};
+        uint32_t random = 4711;
+        int i;
+
+        bench_tear_down();
+        bench_set_up();
+        bench.async = bench_pool(config);
+        if (with_magazine)
+                cr_assert_eq(spm_magazine_new(bench.model, bench.async, bench.s, &magazine),
+                             SPM_OK);
+        for (i = 0; i < STEPS; i++) {
+                bool other = i % 16 == 0;
+                unsigned int slot;
+
+                random = random * 1664525 + 1013904223;
+                slot = (random >> 8) % HELD;
+                if (held[slot])
+                        take_back(held[slot], bench.s, magazine);
+                held[slot] = held[slot] ? 0 : serve(bench.s, sizes[random >> 29], magazine);
+                if (other)
+                        bench_free(bench_alloc(bench.async, bench.t, 2 * MIB), bench.t);
+                /* Else marks are passed at the beginning only. */
+                if (i % 32 == 31)
+                        spm_reset_peaks(bench.model, bench.async);
+                history[i] = bench_stats(bench.async);
+                cr_assert(spm_check(bench.model, NULL, 0));
+        }
+        if (magazine)
+                spm_magazine_end(bench.model, magazine);
+}
+
+Test(accounting, a_magazine_counts_as_the_pool_does)
+{
+        static struct spm_stats plain[STEPS];
+        static struct spm_stats quick[STEPS];
+        int i;
+
+        run(false, plain);
+        run(true, quick);
+        cr_assert(served > STEPS / 10 && kept > STEPS / 10, "hardly used: %d, %d", served, kept);
+        for (i = 0; i < STEPS; i++) {
+                cr_assert_eq(quick[i].used_current, plain[i].used_current, "step %d", i);
+                cr_assert_eq(quick[i].used_high, plain[i].used_high, "step %d", i);
+                cr_assert_eq(quick[i].live_blocks, plain[i].live_blocks, "step %d", i);
+                cr_assert_eq(quick[i].live_blocks_high, plain[i].live_blocks_high, "step %d", i);
+                cr_assert_eq(quick[i].rounded_current, plain[i].rounded_current, "step %d", i);
+                cr_assert_eq(quick[i].allocs, plain[i].allocs, "step %d", i);
+                cr_assert_eq(quick[i].frees, plain[i].frees, "step %d", i);
+                expect_sums(&quick[i], (unsigned int)i);
+        }
+}

@@ -74,6 +74,12 @@ static const struct {
 } pools[] = {
         {"caller's", {.kind = SPM_POOL_ASYNC}},
         {"made up", {.kind = SPM_POOL_ASYNC, .provider = SPM_PROVIDER_MODEL}},
+        {"a range",
+         {.kind = SPM_POOL_ASYNC, .range_base = (uint64_t)1 << 44, .range_size = (size_t)1 << 40}},
+        {"speed",
+         {.kind = SPM_POOL_ASYNC, .provider = SPM_PROVIDER_MODEL, .growth = SPM_GROWTH_SPEED}},
+        {"tight",
+         {.kind = SPM_POOL_ASYNC, .provider = SPM_PROVIDER_MODEL, .growth = SPM_GROWTH_TIGHT}},
 };
 
 /* A cell of the table, in one of the pools. */

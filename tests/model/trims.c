@@ -170,6 +170,31 @@ Test(trims, each_call_keeps_what_the_threshold_says)
                 }
 }
 
+/* Measured: of two blocks at a threshold of 32 MiB the driver keeps 32 MiB. Segments of a range go
+ * singly, so that a pool with one does as well, however it grows. */
+Test(trims, a_range_keeps_no_more_than_the_threshold)
+{
+        static const enum spm_growth modes[] = {SPM_GROWTH_BALANCED, SPM_GROWTH_SPEED,
+                                                SPM_GROWTH_TIGHT};
+        unsigned int i;
+
+        for (i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+                struct spm_pool_config config = {
+                        .kind = SPM_POOL_ASYNC,
+                        .provider = SPM_PROVIDER_MODEL,
+                        .growth = modes[i],
+                        .release_threshold = 32 * MIB,
+                };
+
+                start_over();
+                bench.async = bench_pool(config);
+                free_blocks(2);
+                cr_expect_geq(reserved(), 2 * SIZE);
+                make(STREAM_SYNC, 0);
+                cr_expect_eq(reserved(), 32 * MIB, "mode %u", i);
+        }
+}
+
 /* What is in use stays, and so does what another stream may still touch. */
 Test(trims, each_call_releases_what_it_is_about)
 {
