@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "audit.h"
+#include "device.h"
 #include "map.h"
 #include "measure.h"
+#include "records.h"
 #include "trace.h"
 #include "workload.h"
 
@@ -41,7 +43,7 @@ static void run(const struct workload *workload, struct peer *peer, struct audit
         load_init(&load, peer, audit, 64);
         workload->prepare(&load, 64);
         for (i = 0; i < 100; i++)
-                workload->step(&load, 64);
+                workload->step(&load, 64, 16);
         load_drain(&load);
 }
 
@@ -104,6 +106,118 @@ Test(audit, notices_a_free_of_what_is_not_live)
         audit_take(&audit, 4096);
         audit_take(&audit, 4096);
         cr_expect_eq(audit.unknown, 2);
+}
+
+/* segments */
+
+Test(audit, knows_where_memory_is)
+{
+        static const struct {
+                uint64_t address, size;
+                bool is_mapped;
+        } row[] = {
+                {1000, 100, true}, {1000, 200, true}, {1050, 100, true},  {1199, 1, true},
+                {999, 1, false},   {999, 2, false},   {1150, 51, false},  {1200, 1, false},
+                {1250, 10, false}, {900, 1, false},   {1000, 301, false}, {1300, 100, true},
+        };
+        size_t i;
+
+        for (i = 0; i < sizeof(row) / sizeof(*row); i++) {
+                struct audit audit = {0};
+
+                audit_map(&audit, 1000, 100);
+                audit_map(&audit, 1100, 100);
+                audit_map(&audit, 1300, 100);
+                audit_add(&audit, row[i].address, row[i].size);
+                cr_expect_eq(audit_is_clean(&audit), row[i].is_mapped, "row %zu", i);
+                audit_fini(&audit);
+        }
+}
+
+Test(audit, notices_segments_that_overlap_or_are_none)
+{
+        struct audit audit = {0};
+
+        audit_map(&audit, 1000, 100);
+        audit_map(&audit, 1099, 100);
+        cr_expect_eq(audit.overlaps, 1);
+        audit_unmap(&audit, 1000, 50);
+        cr_expect_eq(audit.unknown, 1, "only a part of it");
+        audit_unmap(&audit, 1000, 100);
+        cr_expect_eq(audit.unknown, 2, "it is gone");
+        audit_fini(&audit);
+}
+
+Test(audit, notices_a_release_under_a_live_block)
+{
+        struct audit audit = {0};
+
+        audit_map(&audit, 1000, 100);
+        audit_map(&audit, 1100, 100);
+        audit_add(&audit, 1090, 20);
+        audit_unmap(&audit, 1100, 100);
+        cr_expect_eq(audit.unmapped, 1);
+        audit_take(&audit, 1090);
+        audit_add(&audit, 1090, 20);
+        cr_expect_eq(audit.unmapped, 2, "half of it has no memory");
+        audit_fini(&audit);
+}
+
+/* the device, told what a model would tell it */
+
+static void tell(struct pool_peer *peer, struct spm_action action)
+{
+        struct spm_actions actions = {.count = 1, .item = {action}};
+        struct spm_request request = {0};
+
+        device_perform(peer, &actions, &request);
+}
+
+Test(device, grows_where_it_is_told_and_counts_moves)
+{
+        struct audit audit = {0};
+        struct peer_options options = {.has_device = true, .audit = &audit, .capacity = 8 * MIB};
+        struct pool_peer *peer = (struct pool_peer *)peer_model.make(&options);
+        uint64_t place = device_range(SPM_POOL_ASYNC) + 6 * MIB;
+        struct spm_action grow = {SPM_ACT_GROW, .pool = peer->async, .address = place};
+        struct spm_action release = {SPM_ACT_RELEASE, .address = place, .size = 4 * MIB};
+
+        grow.size = 4 * MIB;
+        tell(peer, grow);
+        cr_expect_eq(peer->peer.figures.reserved, 4 * MIB);
+        audit_add(&audit, place, 4 * MIB);
+        cr_expect(audit_is_clean(&audit));
+        audit_take(&audit, place);
+        release.moves = true;
+        tell(peer, release);
+        cr_expect_eq(peer->peer.figures.moves, 1);
+        cr_expect_eq(peer->peer.figures.releases, 1);
+        cr_expect_eq(peer->peer.figures.reserved, 0);
+        cr_expect(audit_is_clean(&audit));
+        grow.pool = peer->sync;
+        grow.address = place + 32 * MIB;
+        tell(peer, grow);
+        cr_expect_eq(audit.misplaced, 1, "that is the other pool's range");
+        cr_expect_eq(peer->peer.figures.reserved_high, 4 * MIB);
+        audit_fini(&audit);
+        peer_model.unmake(&peer->peer);
+}
+
+Test(records, are_counted_as_asked_for_and_zeroed)
+{
+        struct records records = {0};
+        unsigned char *first = records_new(3, 100, &records);
+        void *second = records_new(1, 50, &records);
+        int i;
+
+        for (i = 0; i < 300; i++)
+                cr_assert_eq(first[i], 0);
+        records_free(first, &records);
+        cr_expect_eq(records.bytes, 50);
+        cr_expect_eq(records.high, 350);
+        records_free(NULL, &records);
+        records_free(second, &records);
+        cr_expect_eq(records.bytes, 0);
 }
 
 /* set and map, which the peers stand on, against plain arrays */

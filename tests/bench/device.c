@@ -8,7 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "audit.h"
 #include "measure.h"
+
+uint64_t device_range(enum spm_pool_kind kind)
+{
+        return (kind == SPM_POOL_SYNC ? 2 : 1) * DEVICE_RANGE;
+}
 
 uint64_t *device_number(struct numbers *numbers, uint32_t index)
 {
@@ -85,35 +91,63 @@ static bool has(const struct pool_peer *peer, uint64_t size)
         return !capacity || (size <= capacity && peer->peer.figures.reserved <= capacity - size);
 }
 
-static void grow(struct pool_peer *peer, const struct spm_action *action,
-                 struct spm_request *request)
+/* An address that the model names is in the range of the pool that it is for. */
+static void look_at(const struct pool_peer *peer, const struct spm_action *action, uint64_t address,
+                    size_t size)
+{
+        uint64_t range = device_range(action->pool == peer->sync ? SPM_POOL_SYNC : SPM_POOL_ASYNC);
+
+        if (!peer->options.audit)
+                return;
+        audit_map(peer->options.audit, address, size);
+        if (action->address &&
+            (address < range || size > DEVICE_RANGE || address - range > DEVICE_RANGE - size))
+                peer->options.audit->misplaced++;
+}
+
+static void add_segment(struct pool_peer *peer, const struct spm_action *action, size_t size)
 {
         struct peer_figures *figures = &peer->peer.figures;
-        size_t size = has(peer, action->preferred) ? action->preferred : action->size;
+        uint64_t address = action->address;
         spm_segment segment;
 
-        if (!has(peer, size)) {
-                trim(peer, peer->async);
-                trim(peer, peer->sync);
+        if (!address) {
+                address = peer->next_address;
+                peer->next_address += size + DEVICE_GAP;
         }
-        if (!has(peer, size)) {
-                spm_grow_failed(peer->model, request);
-                return;
-        }
-        device_must(spm_segment_add(peer->model, action->pool, peer->next_address, size, NULL,
-                                    &segment),
+        look_at(peer, action, address, size);
+        device_must(spm_segment_add(peer->model, action->pool, address, size, NULL, &segment),
                     "a segment");
-        peer->next_address += size + DEVICE_GAP;
         figures->grows++;
         figures->reserved += size;
         if (figures->reserved > figures->reserved_high)
                 figures->reserved_high = figures->reserved;
 }
 
+static void grow(struct pool_peer *peer, const struct spm_action *action,
+                 struct spm_request *request)
+{
+        size_t size = action->size;
+
+        if (!action->address && has(peer, action->preferred))
+                size = action->preferred;
+        if (!has(peer, size)) {
+                trim(peer, peer->async);
+                trim(peer, peer->sync);
+        }
+        if (has(peer, size))
+                add_segment(peer, action, size);
+        else
+                spm_grow_failed(peer->model, request);
+}
+
 static void give_back(struct pool_peer *peer, const struct spm_action *action)
 {
         peer->peer.figures.releases++;
+        peer->peer.figures.moves += action->moves;
         peer->peer.figures.reserved -= action->size;
+        if (peer->options.audit)
+                audit_unmap(peer->options.audit, action->address, action->size);
 }
 
 static void perform_one(struct pool_peer *peer, const struct spm_action *action,

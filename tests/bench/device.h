@@ -10,17 +10,20 @@
  * submitted, or when a host synchronisation of the program says so. That is
  * crude, but the same every time, and it does make memory pend.
  *
- * With a device of its own, each of the two pools grows by what it asks for
- * while the capacity lasts, then by what it needs, then after both have given
- * back what is ready: as the shim does it. Without, the model makes up its
- * addresses, as a CPU-only pool.
+ * With a device of its own, each of the two pools has a range of addresses, and
+ * gets there what it asks for. It may also ask for memory anywhere: then it
+ * grows by what it would like while the capacity lasts, then by what it needs,
+ * then after both have given back what is ready. Without a device, the model
+ * makes up its addresses, as a CPU-only pool.
  */
 
 #include <streampool/model.h>
 
 #include "peer.h"
 
-#define DEVICE_GAP (64 * MIB)
+/* Each pool's range, and a third part for segments anywhere. */
+#define DEVICE_RANGE ((uint64_t)1 << 40)
+#define DEVICE_GAP   (64 * MIB)
 
 /* Numbered things; index 0 is valid. */
 struct numbers {
@@ -35,8 +38,8 @@ struct pool_peer {
         spm_context context;
         spm_pool async;
         spm_pool sync;
-        bool is_sync; /* whatever the program asks for */
-        uint64_t next_address;
+        bool is_sync;          /* whatever the program asks for */
+        uint64_t next_address; /* of a segment anywhere */
         uint64_t kernels;
         struct numbers streams; /* to spm_stream */
         struct numbers events;  /* to spm_event */
@@ -44,6 +47,9 @@ struct pool_peer {
         struct numbers stamped; /* kernels before a stamp, by spm_stamp */
         uint32_t stream_count;
 };
+
+/** device_range() - where the range of a pool with a device begins. */
+uint64_t device_range(enum spm_pool_kind kind);
 
 /** device_number() - the value of @index, 0 at first. */
 uint64_t *device_number(struct numbers *numbers, uint32_t index);

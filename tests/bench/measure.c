@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define CLOCK_READINGS 1001
+
 uint64_t measure_now(void)
 {
         struct timespec now;
@@ -23,20 +25,34 @@ uint64_t measure_now(void)
         return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* samples */
-
-void samples_add(struct samples *samples, uint64_t ns, unsigned int operations)
-{
-        if (samples->count < samples->room)
-                samples->ns[samples->count++] = (double)ns / operations;
-}
-
 static int compare(const void *a, const void *b)
 {
         double x = *(const double *)a;
         double y = *(const double *)b;
 
         return (x > y) - (x < y);
+}
+
+uint64_t measure_clock(void)
+{
+        double cost[CLOCK_READINGS];
+        unsigned int i;
+
+        for (i = 0; i < CLOCK_READINGS; i++) {
+                uint64_t before = measure_now();
+
+                cost[i] = (double)(measure_now() - before);
+        }
+        qsort(cost, CLOCK_READINGS, sizeof(*cost), compare);
+        return (uint64_t)cost[CLOCK_READINGS / 2];
+}
+
+/* samples */
+
+void samples_add(struct samples *samples, uint64_t ns, unsigned int operations)
+{
+        if (samples->count < samples->room)
+                samples->ns[samples->count++] = (double)ns / operations;
 }
 
 void samples_sort(struct samples *samples)

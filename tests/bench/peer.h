@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <streampool/model.h>
 
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)
@@ -44,14 +45,23 @@ struct peer_figures {
         uint64_t reserved_high;
         uint64_t grows;
         uint64_t releases;
+        uint64_t moves;                /* releases that made room for a growth elsewhere */
         uint64_t action[PEER_ACTIONS]; /* asked for by the model, by enum spm_action_kind */
 };
 
+struct audit;
+struct records;
+
+/* All but the first are for the model. */
 struct peer_options {
-        uint64_t capacity; /* of the device, in bytes; 0 is without end */
-        bool has_device;   /* grows by asking somebody, and that takes capacity from them */
-        uint64_t lag;      /* the device is behind by so many kernels; 0: always idle */
-        uint64_t keep;     /* bytes not given back at synchronisations */
+        uint64_t capacity;       /* of the device, in bytes; 0 is without end */
+        bool has_device;         /* grows by asking somebody, and that takes capacity from them */
+        uint64_t lag;            /* the device is behind by so many kernels; 0: always idle */
+        uint64_t keep;           /* bytes not given back at synchronisations */
+        enum spm_growth growth;  /* of pools that have a device, and so a range of addresses */
+        uint64_t large_align;    /* of synchronous blocks above 1 MiB */
+        struct audit *audit;     /* told of segments; NULL for none */
+        struct records *records; /* counts the model's own memory; NULL for none */
 };
 
 struct peer {
@@ -82,6 +92,7 @@ extern const struct peer_ops peer_torch;
 extern const struct peer_ops peer_bfc;
 extern const struct peer_ops peer_rmm;
 extern const struct peer_ops peer_exact;
+extern const struct peer_ops peer_none; /* the benchmark by itself */
 extern const struct peer_ops peer_host;
 extern const struct peer_ops peer_host_small; /* a byte for each KiB asked for */
 

@@ -11,6 +11,7 @@
 
 #include "device.h"
 #include "measure.h"
+#include "records.h"
 
 /* life */
 
@@ -32,13 +33,17 @@ static void add_pools(struct pool_peer *peer)
                 .provider = is_own ? SPM_PROVIDER_MODEL : SPM_PROVIDER_CALLER,
                 .max_size = is_own ? peer->options.capacity : 0,
                 .keep = peer->options.keep,
+                .growth = peer->options.growth,
+                .range_base = is_own ? 0 : device_range(SPM_POOL_ASYNC),
+                .range_size = is_own ? 0 : DEVICE_RANGE,
         };
         struct spm_pool_config sync = async;
 
         sync.kind = SPM_POOL_SYNC;
         sync.context = peer->context;
-        sync.large_size = MIB;
-        sync.large_align = 2 * MIB;
+        sync.range_base = is_own ? 0 : device_range(SPM_POOL_SYNC);
+        sync.large_size = peer->options.large_align ? MIB : 0;
+        sync.large_align = peer->options.large_align;
         device_must(spm_pool_create(peer->model, &async, &peer->async), "a pool");
         device_must(spm_pool_create(peer->model, &sync, &peer->sync), "a pool");
 }
@@ -46,11 +51,16 @@ static void add_pools(struct pool_peer *peer)
 static struct pool_peer *make_any(const struct peer_ops *ops, const struct peer_options *options)
 {
         struct pool_peer *peer = must_calloc(1, sizeof(*peer));
+        struct spm_config counted = {
+                .alloc = records_new,
+                .free = records_free,
+                .user = options->records,
+        };
 
         peer->peer.ops = ops;
         peer->options = *options;
-        peer->next_address = GIB;
-        device_must(spm_model_new(NULL, &peer->model), "a model");
+        peer->next_address = 4 * DEVICE_RANGE;
+        device_must(spm_model_new(options->records ? &counted : NULL, &peer->model), "a model");
         device_must(spm_context_add(peer->model, 0, &peer->context), "a context");
         add_stream(peer, SPM_STREAM_LEGACY);
         add_pools(peer);

@@ -11,14 +11,16 @@
  *
  * A line: replay, trace, allocator, live peak, reserved peak, the smallest
  * capacity that completes (0: not even the reserved peak), nanoseconds a call,
- * allocations, grows, releases, then the actions that the model asked for, by
- * enum spm_action_kind. Tabs between, memory in bytes.
+ * allocations, moves, moves in the second half, the peak of the model's own
+ * memory, then the actions that the model asked for, by enum spm_action_kind.
+ * Tabs between, memory in bytes.
  */
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "records.h"
 #include "trace.h"
 
 #define ROUNDS 3
@@ -29,18 +31,32 @@
 struct contender {
         const char *name;
         const struct peer_ops *ops;
+        const char *only; /* traces with this in their name; NULL for all */
         struct peer_options options;
 };
 
+/* As the shim configures its pools. */
+#define MODEL(mode)                                                                                \
+        .has_device = true, .keep = 256 * MIB, .growth = SPM_GROWTH_##mode, .large_align = 2 * MIB
+
+/* The same without its alignment of large blocks, which is for cuMemAlloc() only. */
+#define DENSE(mode) .has_device = true, .keep = 256 * MIB, .growth = SPM_GROWTH_##mode
+
 static const struct contender contenders[] = {
-        {"streampool", &peer_model, {.has_device = true, .lag = LAG, .keep = 256 * MIB}},
-        {"streampool, keeps nothing", &peer_model, {.has_device = true, .lag = LAG}},
-        {"streampool, idle device", &peer_model, {.has_device = true, .keep = 256 * MIB}},
-        {"PyTorch-like", &peer_torch, {0}},
-        {"BFC", &peer_bfc, {0}},
-        {"RMM-like", &peer_rmm, {0}},
-        {"exact bins", &peer_exact, {0}},
-        {"glibc", &peer_host, {0}},
+        {"balanced", &peer_model, NULL, {MODEL(BALANCED)}},
+        {"speed", &peer_model, NULL, {MODEL(SPEED)}},
+        {"tight", &peer_model, NULL, {MODEL(TIGHT)}},
+        {"balanced, busy", &peer_model, NULL, {MODEL(BALANCED), .lag = LAG}},
+        {"speed, busy", &peer_model, NULL, {MODEL(SPEED), .lag = LAG}},
+        {"tight, busy", &peer_model, NULL, {MODEL(TIGHT), .lag = LAG}},
+        {"balanced, 512 B", &peer_model, ".sync", {DENSE(BALANCED)}},
+        {"speed, 512 B", &peer_model, ".sync", {DENSE(SPEED)}},
+        {"tight, 512 B", &peer_model, ".sync", {DENSE(TIGHT)}},
+        {"PyTorch-like", &peer_torch, NULL, {0}},
+        {"BFC", &peer_bfc, NULL, {0}},
+        {"RMM-like", &peer_rmm, NULL, {0}},
+        {"exact bins", &peer_exact, NULL, {0}},
+        {"glibc", &peer_host, NULL, {0}},
 };
 
 static const char *base_name(const char *path)
@@ -48,6 +64,17 @@ static const char *base_name(const char *path)
         const char *slash = strrchr(path, '/');
 
         return slash ? slash + 1 : path;
+}
+
+/* A replay of its own: counting takes time. */
+static uint64_t records_of(const struct trace *trace, const struct contender *contender)
+{
+        struct peer_options options = contender->options;
+        struct records records = {0};
+
+        options.records = &records;
+        trace_replay(trace, contender->ops, &options, NULL);
+        return records.high;
 }
 
 static void measure(const struct trace *trace, const char *name, const struct contender *contender)
@@ -67,10 +94,10 @@ static void measure(const struct trace *trace, const char *name, const struct co
                 capacity = trace_capacity(trace, contender->ops, &contender->options,
                                           best.figures.reserved_high);
         printf("replay\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%.1f\t%u\t%" PRIu64
-               "\t%" PRIu64,
+               "\t%" PRIu64 "\t%" PRIu64,
                name, contender->name, trace->live_peak, best.figures.reserved_high, capacity,
-               (double)best.ns / trace->calls, trace->blocks, best.figures.grows,
-               best.figures.releases);
+               (double)best.ns / trace->calls, trace->blocks, best.figures.moves, best.late_moves,
+               records_of(trace, contender));
         for (i = 0; i < PEER_ACTIONS; i++)
                 printf("\t%" PRIu64, best.figures.action[i]);
         putchar('\n');
@@ -113,6 +140,8 @@ static bool run(const struct trace *trace, const char *name, bool is_quick, bool
                 const struct peer_ops *ops = contenders[i].ops;
 
                 if ((is_models && !ops->is_model) || (is_quick && ops->is_host))
+                        continue;
+                if (contenders[i].only && !strstr(name, contenders[i].only))
                         continue;
                 if (is_quick)
                         is_well &= check(trace, name, &contenders[i]);

@@ -186,15 +186,26 @@ struct outcome trace_replay(const struct trace *trace, const struct peer_ops *op
                             const struct peer_options *options, struct audit *audit)
 {
         uint64_t *address = must_calloc(trace->blocks + 1, sizeof(*address));
-        struct peer *peer = ops->make(options);
+        struct peer_options audited = *options;
         struct outcome outcome = {.is_complete = true};
-        uint64_t started = measure_now();
+        uint64_t early_moves = 0;
+        struct peer *peer;
+        uint64_t started;
         size_t i;
 
-        for (i = 0; i < trace->events && outcome.is_complete; i++)
-                outcome.is_complete = step(trace, &trace->event[i], peer, address, audit);
+        audited.audit = audit;
+        peer = ops->make(&audited);
+        started = measure_now();
+        for (i = 0; i < trace->events && outcome.is_complete; i++) {
+                const struct trace_event *event = &trace->event[i];
+
+                if (event->kind == TRACE_ALLOC && event->a == trace->blocks / 2)
+                        early_moves = peer->figures.moves;
+                outcome.is_complete = step(trace, event, peer, address, audit);
+        }
         outcome.ns = measure_now() - started;
         outcome.figures = peer->figures;
+        outcome.late_moves = peer->figures.moves - early_moves;
         if (ops->is_host)
                 drain(trace, peer, address);
         ops->unmake(peer);

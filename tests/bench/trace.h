@@ -40,10 +40,11 @@ void trace_fini(struct trace *trace);
 struct outcome {
         bool is_complete; /* every allocation was served */
         uint64_t ns;
+        uint64_t late_moves; /* in the second half of the allocations: the steady state */
         struct peer_figures figures;
 };
 
-/** trace_replay() - on a new allocator; @audit may be NULL. */
+/** trace_replay() - on a new allocator; @audit may be NULL, and hears of segments too. */
 struct outcome trace_replay(const struct trace *trace, const struct peer_ops *ops,
                             const struct peer_options *options, struct audit *audit);
 

@@ -2,8 +2,7 @@
 /*
  * Workload -- what programs do to an allocator, reduced to a loop each
  *
- * Steps are small, a few dozen calls, because each is a sample. All but the
- * last kind use one non-blocking stream, number 1.
+ * All but the last kind use one non-blocking stream, number 1.
  */
 
 #include "workload.h"
@@ -102,21 +101,22 @@ static void prepare_nothing(struct load *load, uint32_t n)
 }
 
 /* @n: KiB */
-static unsigned int step_hot(struct load *load, uint32_t n)
+static unsigned int step_hot(struct load *load, uint32_t n, unsigned int pairs)
 {
         unsigned int i;
 
-        for (i = 0; i < HOT; i++)
+        for (i = 0; i < pairs; i++)
                 give(load, 1, take(load, 1, n * KIB), n * KIB);
-        return HOT;
+        return pairs;
 }
 
 /* windows: last in, first out, as temporaries; first in, first out, as queues */
 
-static unsigned int step_lifo(struct load *load, uint32_t n)
+static unsigned int step_lifo(struct load *load, uint32_t n, unsigned int pairs)
 {
         uint32_t i;
 
+        (void)pairs;
         for (i = 0; i < n; i++)
                 fill(load, i);
         while (i)
@@ -130,31 +130,31 @@ static void prepare_live(struct load *load, uint32_t n)
                 fill(load, load->slots++);
 }
 
-static unsigned int step_fifo(struct load *load, uint32_t n)
+static unsigned int step_fifo(struct load *load, uint32_t n, unsigned int pairs)
 {
         unsigned int i;
 
-        for (i = 0; i < BATCH; i++) {
+        for (i = 0; i < pairs; i++) {
                 load->oldest = (load->oldest + 1) % n;
                 empty(load, load->oldest);
                 fill(load, load->oldest);
         }
-        return BATCH;
+        return pairs;
 }
 
 /* churn: any live block is replaced by one of another size */
 
-static unsigned int step_churn(struct load *load, uint32_t n)
+static unsigned int step_churn(struct load *load, uint32_t n, unsigned int pairs)
 {
         unsigned int i;
 
-        for (i = 0; i < BATCH; i++) {
+        for (i = 0; i < pairs; i++) {
                 uint32_t victim = (uint32_t)chance_below(&load->chance, n);
 
                 empty(load, victim);
                 fill(load, victim);
         }
-        return BATCH;
+        return pairs;
 }
 
 /* holes: every second of many blocks is free, from the last to the first; then pairs */
@@ -169,17 +169,17 @@ static void prepare_holes(struct load *load, uint32_t n)
                 empty(load, 2 * i - 1);
 }
 
-static unsigned int step_holes(struct load *load, uint32_t n)
+static unsigned int step_holes(struct load *load, uint32_t n, unsigned int pairs)
 {
         unsigned int i;
 
         (void)n;
-        for (i = 0; i < BATCH; i++) {
+        for (i = 0; i < pairs; i++) {
                 uint64_t size = next_size(load);
 
                 give(load, 1, take(load, 1, size), size);
         }
-        return BATCH;
+        return pairs;
 }
 
 /* random allocations: RMM's. @n: MiB, at most */
@@ -203,13 +203,13 @@ static void random_one(struct load *load, uint32_t n)
         }
 }
 
-static unsigned int step_random(struct load *load, uint32_t n)
+static unsigned int step_random(struct load *load, uint32_t n, unsigned int pairs)
 {
         unsigned int i;
 
-        for (i = 0; i < 2 * BATCH; i++)
+        for (i = 0; i < 2 * pairs; i++)
                 random_one(load, n);
-        return BATCH;
+        return pairs;
 }
 
 /* fork and join: stream 1 lets @n others go, and waits for them. Each has two blocks of its own,
@@ -235,10 +235,11 @@ static void work(struct load *load, uint32_t stream, struct slot *handed)
         give(load, stream, second, b);
 }
 
-static unsigned int step_streams(struct load *load, uint32_t n)
+static unsigned int step_streams(struct load *load, uint32_t n, unsigned int pairs)
 {
         uint32_t i;
 
+        (void)pairs;
         tell(load, PEER_RECORD, 0, 1);
         for (i = 0; i < n; i++) {
                 tell(load, PEER_WAIT, 0, i + 2);
@@ -253,21 +254,22 @@ static unsigned int step_streams(struct load *load, uint32_t n)
 }
 
 const struct workload workloads[] = {
-        {"hot pair, 4 KiB", 4, prepare_nothing, step_hot},
-        {"hot pair, 4 MiB", 4096, prepare_nothing, step_hot},
-        {"LIFO, 32 blocks", 32, prepare_nothing, step_lifo},
-        {"FIFO, 256 blocks", WINDOW, prepare_live, step_fifo},
-        {"churn, 64 live", 64, prepare_live, step_churn},
-        {"churn, 4k live", 4096, prepare_live, step_churn},
-        {"churn, 64k live", 65536, prepare_live, step_churn},
-        {"1k holes", 1024, prepare_holes, step_holes},
-        {"4k holes", 4096, prepare_holes, step_holes},
-        {"16k holes", 16384, prepare_holes, step_holes},
-        {"64k holes", 65536, prepare_holes, step_holes},
-        {"random, 1..64 MiB", 64, prepare_nothing, step_random},
-        {"fork-join, 1 stream", 1, prepare_streams, step_streams},
-        {"fork-join, 8 streams", 8, prepare_streams, step_streams},
-        {"fork-join, 32 streams", 32, prepare_streams, step_streams},
+        {"hot pair, 4 KiB", 4, HOT, prepare_nothing, step_hot},
+        {"hot pair, 4 MiB", 4096, HOT, prepare_nothing, step_hot},
+        {"LIFO, 32 blocks", 32, 0, prepare_nothing, step_lifo},
+        {"FIFO, 256 blocks", WINDOW, BATCH, prepare_live, step_fifo},
+        {"churn, 64 live", 64, BATCH, prepare_live, step_churn},
+        {"churn, 4k live", 4096, BATCH, prepare_live, step_churn},
+        {"churn, 64k live", 65536, BATCH, prepare_live, step_churn},
+        {"1k holes", 1024, BATCH, prepare_holes, step_holes},
+        {"4k holes", 4096, BATCH, prepare_holes, step_holes},
+        {"16k holes", 16384, BATCH, prepare_holes, step_holes},
+        {"64k holes", 65536, BATCH, prepare_holes, step_holes},
+        {"random, 1..64 MiB", 64, BATCH, prepare_nothing, step_random},
+        {"random, 1..1024 MiB", 1024, BATCH, prepare_nothing, step_random},
+        {"fork-join, 1 stream", 1, 0, prepare_streams, step_streams},
+        {"fork-join, 8 streams", 8, 0, prepare_streams, step_streams},
+        {"fork-join, 32 streams", 32, 0, prepare_streams, step_streams},
 };
 
 const size_t workload_count = sizeof(workloads) / sizeof(*workloads);

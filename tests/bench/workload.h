@@ -41,9 +41,12 @@ struct load {
 
 struct workload {
         const char *name;
-        uint32_t n; /* live blocks, holes, streams, as the name says */
+        uint32_t n;         /* live blocks, holes, streams, as the name says */
+        unsigned int batch; /* pairs that are timed together; 0: as many as a step has */
         void (*prepare)(struct load *load, uint32_t n);
-        unsigned int (*step)(struct load *load, uint32_t n); /* Return: pairs */
+
+        /* Some @pairs; a step that cannot be cut does what it does. Return: pairs done. */
+        unsigned int (*step)(struct load *load, uint32_t n, unsigned int pairs);
 };
 
 extern const struct workload workloads[];
