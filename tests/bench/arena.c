@@ -55,7 +55,7 @@ void arena_release(struct arena *arena, uint64_t size)
         arena->peer.figures.releases++;
 }
 
-struct block *arena_block(struct arena *arena, uint64_t address, uint64_t size)
+static struct block *take_spare(struct arena *arena)
 {
         struct block *block;
         unsigned int i;
@@ -70,12 +70,23 @@ struct block *arena_block(struct arena *arena, uint64_t address, uint64_t size)
         }
         block = arena->spare;
         arena->spare = block->after;
+        return block;
+}
+
+struct block *arena_block(struct arena *arena, uint64_t address, uint64_t size)
+{
+        struct block *block = arena->is_plain ? must_malloc(sizeof(*block)) : take_spare(arena);
+
         *block = (struct block){.address = address, .size = size};
         return block;
 }
 
 void arena_forget(struct arena *arena, struct block *block)
 {
+        if (arena->is_plain) {
+                free(block);
+                return;
+        }
         block->after = arena->spare;
         arena->spare = block;
 }
@@ -85,6 +96,7 @@ struct block *arena_split(struct arena *arena, struct block *block, uint64_t siz
         struct block *rest = arena_block(arena, block->address + size, block->size - size);
 
         rest->stream = block->stream;
+        rest->is_large = block->is_large;
         rest->is_free = true;
         rest->before = block;
         rest->after = block->after;

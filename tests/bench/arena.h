@@ -22,6 +22,7 @@ struct block {
         struct block *after;
         uint32_t stream;
         bool is_free;
+        bool is_large; /* for an owner that has two kinds */
 };
 
 /* Embedded in every rebuilt allocator, as its first member. */
@@ -31,6 +32,7 @@ struct arena {
         uint64_t next_address;
         struct block *spare; /* records to use again, by .after */
         struct block *slab;  /* all records, in slabs; the first of each leads to the next */
+        bool is_plain;       /* no slabs: the C library has each record, and the owner frees it */
 };
 
 /** arena_init() - @ops of the allocator that embeds it. */

@@ -128,6 +128,11 @@ void *must_calloc(size_t count, size_t size)
         return checked(calloc(count, size));
 }
 
+void *must_malloc(size_t size)
+{
+        return checked(malloc(size));
+}
+
 void *must_realloc(void *memory, size_t size)
 {
         return checked(realloc(memory, size));

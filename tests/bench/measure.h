@@ -42,6 +42,7 @@ double instructions_stop(void);
 
 /** must_calloc() - ends the program if there is no memory. */
 void *must_calloc(size_t count, size_t size);
+void *must_malloc(size_t size);
 void *must_realloc(void *memory, size_t size);
 
 /* The same numbers on every machine: xorshift64*. */
