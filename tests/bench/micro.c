@@ -45,6 +45,7 @@ static const struct contender contenders[] = {
         {&peer_model_sync, {MODEL}},
         {&peer_torch, {0}},
         {&peer_bfc, {0}},
+        {&peer_cupy, {0}},
         {&peer_rmm, {0}},
         {&peer_exact, {0}},
         {&peer_host, {0}},

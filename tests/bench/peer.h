@@ -5,8 +5,8 @@
 /*
  * Peer -- one interface for every allocator that is measured
  *
- * The model, the host's malloc(), and four allocators rebuilt here from what
- * is published about them. The rebuilt ones are their algorithms without the
+ * The model, the host's malloc(), and allocators rebuilt here from what is
+ * published about them. The rebuilt ones are their algorithms without the
  * driver: memory is a number that grows, and events cost nothing. So they are
  * shown from their best side.
  *
@@ -90,6 +90,7 @@ extern const struct peer_ops peer_model_sync;  /* blocks usable anywhere */
 extern const struct peer_ops peer_model;       /* as the program asks: for traces */
 extern const struct peer_ops peer_torch;
 extern const struct peer_ops peer_bfc;
+extern const struct peer_ops peer_cupy;
 extern const struct peer_ops peer_rmm;
 extern const struct peer_ops peer_exact;
 extern const struct peer_ops peer_none; /* the benchmark by itself */

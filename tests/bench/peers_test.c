@@ -2,16 +2,22 @@
 /*
  * Peers test -- the rebuilt allocators are what they are said to be
  *
- * One property of each that tells it from the others, and what all share.
+ * One property of each that tells it from the others, and what all share; then
+ * what they reserve on real traces, where another simulation of the published
+ * rules, written independently, gives the same to a thousandth.
  */
 
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "peer.h"
+#include "trace.h"
 
 static const struct peer_options unlimited;
 
-static const struct peer_ops *const rebuilt[] = {&peer_torch, &peer_bfc, &peer_rmm, &peer_exact};
+static const struct peer_ops *const rebuilt[] = {&peer_torch, &peer_bfc, &peer_cupy, &peer_rmm,
+                                                 &peer_exact};
 
 static uint64_t take(struct peer *peer, uint32_t stream, uint64_t size)
 {
@@ -43,7 +49,8 @@ Test(peers, all_serve_a_freed_block_again_and_stop_at_the_capacity)
 
 Test(peers, that_split_join_what_is_free_on_either_side)
 {
-        static const struct peer_ops *const splits[] = {&peer_torch, &peer_bfc, &peer_rmm};
+        static const struct peer_ops *const splits[] = {&peer_torch, &peer_bfc, &peer_cupy,
+                                                        &peer_rmm};
         size_t i;
 
         for (i = 0; i < 2 * sizeof(splits) / sizeof(*splits); i++) {
@@ -115,6 +122,23 @@ Test(bfc, doubles_its_regions_and_splits_only_what_is_twice_as_large)
         peer_bfc.unmake(peer);
 }
 
+Test(cupy, obtains_what_it_needs_and_splits_it)
+{
+        struct peer_options options = {.capacity = 12 * MIB};
+        struct peer *peer = peer_cupy.make(&options);
+        uint64_t whole = take(peer, 1, 4 * MIB + 1);
+        uint64_t part;
+
+        cr_expect_eq(peer->figures.reserved, 4 * MIB + 512);
+        give(peer, 1, whole, 4 * MIB + 1);
+        cr_expect_neq(take(peer, 2, 4 * MIB), whole, "another stream has its own");
+        part = take(peer, 1, MIB);
+        cr_expect_eq(part, whole);
+        cr_expect_eq(take(peer, 1, MIB), whole + MIB);
+        cr_expect_not(take(peer, 2, 4 * MIB), "what is in use in part is not given back");
+        peer_cupy.unmake(peer);
+}
+
 Test(rmm, joins_what_one_stream_freed_and_takes_over_what_another_did)
 {
         struct peer *peer = peer_rmm.make(&unlimited);
@@ -144,6 +168,45 @@ Test(exact, serves_only_the_same_size)
         cr_expect_neq(take(peer, 2, 1024), block);
         cr_expect_eq(take(peer, 1, 1024), block);
         peer_exact.unmake(peer);
+}
+
+/* traces: the folder is in the environment */
+
+Test(peers, reserve_on_traces_what_their_rules_say)
+{
+        static const struct peer_ops *const peer[] = {&peer_torch, &peer_bfc, &peer_cupy,
+                                                      &peer_rmm};
+        static const struct {
+                const char *trace;
+                int thousandths[4]; /* of the live peak */
+        } row[] = {
+                {"cupy.sync", {1496, 2082, 6402, 3518}},
+                {"generate.sync", {1077, 1372, 1029, 1339}},
+                {"gnn.async", {4206, 3091, 4183, 2189}},
+                {"gpt2.sync", {1648, 1268, 1636, 1458}},
+                {"mlp.async", {1008, 1284, 1025, 1522}},
+                {"resnet50.sync", {1182, 1290, 1152, 1097}},
+        };
+        const char *folder = getenv("BENCH_TRACES");
+        size_t i, k;
+
+        cr_assert(folder, "BENCH_TRACES is not set");
+        for (i = 0; i < sizeof(row) / sizeof(*row); i++) {
+                struct trace trace;
+                char path[4096];
+
+                snprintf(path, sizeof(path), "%s/%s", folder, row[i].trace);
+                cr_assert(trace_load(&trace, path));
+                for (k = 0; k < 4; k++) {
+                        struct outcome outcome = trace_replay(&trace, peer[k], &unlimited, NULL);
+                        double share =
+                                (double)outcome.figures.reserved_high / (double)trace.live_peak;
+
+                        cr_expect_eq((int)(1000 * share + 0.5), row[i].thousandths[k],
+                                     "%s, %s: %.4f", row[i].trace, peer[k]->name, share);
+                }
+                trace_fini(&trace);
+        }
 }
 
 /* the model's device */

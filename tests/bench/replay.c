@@ -54,6 +54,7 @@ static const struct contender contenders[] = {
         {"tight, 512 B", &peer_model, ".sync", {DENSE(TIGHT)}},
         {"PyTorch-like", &peer_torch, NULL, {0}},
         {"BFC", &peer_bfc, NULL, {0}},
+        {"CuPy-like", &peer_cupy, NULL, {0}},
         {"RMM-like", &peer_rmm, NULL, {0}},
         {"exact bins", &peer_exact, NULL, {0}},
         {"glibc", &peer_host, NULL, {0}},
