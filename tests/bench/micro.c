@@ -94,6 +94,9 @@ static bool end(struct course *course)
 {
         bool is_well = !course->load.refused;
 
+        if (!is_well)
+                fprintf(stderr, "%s: %s: %" PRIu64 " allocations were refused\n", course->ops->name,
+                        course->workload->name, course->load.refused);
         load_drain(&course->load);
         course->ops->unmake(course->peer);
         return is_well;
@@ -255,7 +258,8 @@ static uint64_t check_once(const struct workload *workload, const struct contend
         begin(&course, &small, contender, &options);
         for (i = 0; i < QUICK_STEPS; i++)
                 step(&course, small.batch);
-        is_well = end(&course) && audit_is_clean(&audit);
+        is_well = !course.ops->agrees || course.ops->agrees(course.peer);
+        is_well = end(&course) && audit_is_clean(&audit) && is_well;
         audit_fini(&audit);
         return is_well ? audit.hash : 0;
 }
@@ -267,7 +271,8 @@ static bool check(const struct workload *workload, const struct contender *conte
         uint64_t hash = check_once(workload, contender, options);
 
         if (!hash) {
-                printf("%s: %s: blocks overlap, or were refused\n", name, workload->name);
+                printf("%s: %s: blocks overlap, were refused or are miscounted\n", name,
+                       workload->name);
                 return false;
         }
         if (check_once(workload, contender, options) != hash) {

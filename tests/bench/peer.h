@@ -83,6 +83,9 @@ struct peer_ops {
 
         /* What else the program does; NULL where the allocator does not look. */
         void (*order)(struct peer *peer, enum peer_order what, uint32_t a, uint32_t b);
+
+        /* Does the allocator say of itself what @figures say of it? NULL where it says nothing. */
+        bool (*agrees)(struct peer *peer);
 };
 
 extern const struct peer_ops peer_model_async; /* blocks in the order of a stream */

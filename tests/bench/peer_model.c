@@ -224,6 +224,22 @@ static void order(struct peer *base, enum peer_order what, uint32_t a, uint32_t 
         }
 }
 
+/* figures */
+
+static bool agrees(struct peer *base)
+{
+        const struct pool_peer *peer = (struct pool_peer *)base;
+        struct spm_stats async, sync;
+
+        device_must(spm_stats(peer->model, peer->async, &async), "figures");
+        device_must(spm_stats(peer->model, peer->sync, &sync), "figures");
+        return !peer->options.has_device ||
+               (async.reserved_current + sync.reserved_current == base->figures.reserved &&
+                async.grows + sync.grows == base->figures.grows &&
+                async.releases + sync.releases == base->figures.releases &&
+                async.moves + sync.moves == base->figures.moves);
+}
+
 const struct peer_ops peer_model_async = {
         .name = "streampool async",
         .is_model = true,
@@ -232,6 +248,7 @@ const struct peer_ops peer_model_async = {
         .alloc = alloc,
         .free = release,
         .order = order,
+        .agrees = agrees,
 };
 
 const struct peer_ops peer_model_sync = {
@@ -242,6 +259,7 @@ const struct peer_ops peer_model_sync = {
         .alloc = alloc,
         .free = release,
         .order = order,
+        .agrees = agrees,
 };
 
 const struct peer_ops peer_model = {
@@ -252,4 +270,5 @@ const struct peer_ops peer_model = {
         .alloc = alloc,
         .free = release,
         .order = order,
+        .agrees = agrees,
 };

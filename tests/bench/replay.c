@@ -78,7 +78,8 @@ static uint64_t records_of(const struct trace *trace, const struct contender *co
         return records.high;
 }
 
-static void measure(const struct trace *trace, const char *name, const struct contender *contender)
+/* Return: was every allocation served? */
+static bool measure(const struct trace *trace, const char *name, const struct contender *contender)
 {
         struct outcome best = {0};
         uint64_t capacity = 0;
@@ -103,6 +104,9 @@ static void measure(const struct trace *trace, const char *name, const struct co
                 printf("\t%" PRIu64, best.figures.action[i]);
         putchar('\n');
         fflush(stdout);
+        if (!best.is_complete)
+                fprintf(stderr, "%s: %s: an allocation was refused\n", contender->name, name);
+        return best.is_complete;
 }
 
 /* Return: the hash of all addresses; 0 if something was wrong. */
@@ -110,7 +114,7 @@ static uint64_t check_once(const struct trace *trace, const struct contender *co
 {
         struct audit audit = {.hash = 1};
         struct outcome outcome = trace_replay(trace, contender->ops, &contender->options, &audit);
-        bool is_well = outcome.is_complete && audit_is_clean(&audit);
+        bool is_well = outcome.is_complete && outcome.is_agreed && audit_is_clean(&audit);
 
         is_well &= outcome.figures.reserved_high >= trace->live_peak;
         audit_fini(&audit);
@@ -122,7 +126,8 @@ static bool check(const struct trace *trace, const char *name, const struct cont
         uint64_t hash = check_once(trace, contender);
 
         if (!hash) {
-                printf("%s: %s: blocks overlap, or were refused\n", contender->name, name);
+                printf("%s: %s: blocks overlap, were refused or are miscounted\n", contender->name,
+                       name);
                 return false;
         }
         if (check_once(trace, contender) != hash) {
@@ -147,7 +152,7 @@ static bool run(const struct trace *trace, const char *name, bool is_quick, bool
                 if (is_quick)
                         is_well &= check(trace, name, &contenders[i]);
                 else
-                        measure(trace, name, &contenders[i]);
+                        is_well &= measure(trace, name, &contenders[i]);
         }
         return is_well;
 }

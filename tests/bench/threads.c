@@ -274,6 +274,9 @@ static double once(const struct shape *shape, const struct crew_kind *kind, unsi
                 hand_close(&workers[i].hand);
         }
         crew_fini(&crew);
+        if (crew.refused)
+                fprintf(stderr, "%s: %s: %" PRIu64 " allocations were refused\n", kind->name,
+                        shape->name, crew.refused);
         return crew.refused ? -1 : rate(workers, threads);
 }
 
@@ -291,8 +294,10 @@ static bool measure(const struct shape *shape, const struct crew_kind *kind, uns
         for (i = 0; i < ROUNDS; i++) {
                 double rate = once(shape, kind, threads, ms, NULL);
 
-                if (rate < 0)
+                if (rate < 0) {
+                        puts("\tn/a");
                         return false;
+                }
                 if (rate > best)
                         best = rate;
         }

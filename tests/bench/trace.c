@@ -204,6 +204,7 @@ struct outcome trace_replay(const struct trace *trace, const struct peer_ops *op
                 outcome.is_complete = step(trace, event, peer, address, audit);
         }
         outcome.ns = measure_now() - started;
+        outcome.is_agreed = !ops->agrees || ops->agrees(peer);
         outcome.figures = peer->figures;
         outcome.late_moves = peer->figures.moves - early_moves;
         if (ops->is_host)

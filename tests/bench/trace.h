@@ -39,6 +39,7 @@ void trace_fini(struct trace *trace);
 
 struct outcome {
         bool is_complete; /* every allocation was served */
+        bool is_agreed;   /* the allocator's own figures are those that were counted */
         uint64_t ns;
         uint64_t late_moves; /* in the second half of the allocations: the steady state */
         struct peer_figures figures;
