@@ -29,6 +29,8 @@ def target_line(target, figures):
         return None
     value, where = worst
     verdict = "met" if target.is_met(value) else "**missed**"
+    if not target.is_met(value) and not target.is_possible(figures):
+        verdict = f"n/a: the machine gives {target.given(figures):.2f}"
     bound = f"{target.comparison} {target.bound:g}"
     return [target.name, f"{value:.3g}", bound, verdict, where]
 
@@ -168,10 +170,10 @@ def pace(figures):
     ]
 
 
-def actions(figures):
+def actions(figures, contenders):
     lines = []
     for trace in figures.traces():
-        for contender in filter(mode_of, figures.contenders()):
+        for contender in contenders:
             cell = figures.replay.get((trace, contender))
             if cell:
                 counts = [shown(cell[key]) for key in ("allocations", "moves", *ACTIONS)]
@@ -206,8 +208,12 @@ def instructions(counts):
     return table("Instructions a pair, as valgrind counts them", ["", *peers], lines)
 
 
-def everything(figures, with_all_tails):
-    chosen = figures.peers() if with_all_tails else [*filter(is_ours, figures.peers()), NOBODY]
+def everything(figures, with_all):
+    chosen = [*filter(is_ours, figures.peers()), NOBODY]
+    asked = ["balanced", "balanced, busy"]
+    if with_all:
+        chosen = figures.peers()
+        asked = [*filter(mode_of, figures.contenders())]
     return [
         *medians(figures),
         *tails(figures, chosen),
@@ -215,6 +221,6 @@ def everything(figures, with_all_tails):
         *threads(figures),
         *density(figures),
         *pace(figures),
-        *actions(figures),
+        *actions(figures, asked),
         *targets(figures),
     ]

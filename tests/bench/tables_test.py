@@ -86,19 +86,23 @@ class TargetsTest(unittest.TestCase):
             "missed",
         )
 
-    def test_threads_are_compared_with_one(self):
-        lines = [
-            f"threads\town streams, hot pair\t{peer}\t{count}\t{rate}"
-            for peer, count, rate in (
-                ("streampool, one lock", 1, 10),
-                ("streampool, one lock", 2, 17),
-                (NOBODY, 1, 100),
-                (NOBODY, 2, 199),
-            )
-        ]
-        self.assertEqual(self.one("two threads", *lines), "missed")
-        row = tables.target_line(TARGETS[5], Figures(lines))
-        self.assertIn("1.99", row[4])
+    def test_threads_are_compared_with_one_where_the_machine_gives_two(self):
+        for ours, given, verdict in (
+            (17, 199, "missed"),
+            (18, 199, "met"),
+            (18, 150, "met"),
+            (17, 150, "n/a: the machine gives 1.50"),
+        ):
+            lines = [
+                f"threads\town streams, hot pair\t{peer}\t{count}\t{rate}"
+                for peer, count, rate in (
+                    ("streampool, magazines", 1, 10),
+                    ("streampool, magazines", 2, ours),
+                    (NOBODY, 1, 100),
+                    (NOBODY, 2, given),
+                )
+            ]
+            self.assertEqual(self.one("two threads", *lines), verdict)
 
     def test_tails_and_records_have_bounds(self):
         self.assertEqual(

@@ -3,7 +3,7 @@
  * Threads -- several of them on one allocator
  *
  *   threads                    all of it; a line each, for scripts/bench
- *   threads --milliseconds N   time for one measurement, the best of three
+ *   threads --milliseconds N   time for one measurement, the best of nine
  *   threads --models           the model, and who shows what the machine can do
  *   threads --quick            nothing is timed: every block is checked to be
  *                              disjoint from all others; the host's allocator is
@@ -20,20 +20,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "hand.h"
 #include "measure.h"
 
 #define THREADS_MAX 16
-#define ROUNDS      3
+#define ROUNDS      9
 #define BATCH       32
 #define LIVE        64
 #define SIZES       256
 #define RING        256
 #define HOT_SIZE    (4 * KIB)
-#define QUICK_PAIRS 2000
+#define QUICK_PAIRS 1000
 
 static const struct crew_kind kinds[] = {
         {.name = "streampool, one lock",
@@ -280,30 +280,37 @@ static double once(const struct shape *shape, const struct crew_kind *kind, unsi
         return crew.refused ? -1 : rate(workers, threads);
 }
 
-static bool measure(const struct shape *shape, const struct crew_kind *kind, unsigned int threads,
-                    uint64_t ms)
+static void print(const struct shape *shape, const struct crew_kind *kind, unsigned int threads,
+                  double rate)
 {
-        double best = 0;
-        unsigned int i;
-
         printf("threads\t%s\t%s\t%u", shape->name, kind->name, threads);
-        if (shape->has_couples && threads > 2 * sysconf(_SC_NPROCESSORS_ONLN)) {
+        if (rate > 0)
+                printf("\t%.3f\n", rate);
+        else
                 puts("\tn/a");
-                return true;
-        }
-        for (i = 0; i < ROUNDS; i++) {
-                double rate = once(shape, kind, threads, ms, NULL);
-
-                if (rate < 0) {
-                        puts("\tn/a");
-                        return false;
-                }
-                if (rate > best)
-                        best = rate;
-        }
-        printf("\t%.3f\n", best);
         fflush(stdout);
-        return true;
+}
+
+/* The best of some rounds. A round has all numbers of threads, so that others' work on the machine
+ * meets them alike. */
+static bool measure(const struct shape *shape, const struct crew_kind *kind, uint64_t ms)
+{
+        unsigned int most = shape->has_couples ? 2 * (unsigned int)get_nprocs() : THREADS_MAX;
+        double best[THREADS_MAX + 1] = {0};
+        bool is_well = true;
+        unsigned int i, threads;
+
+        for (i = 0; i < ROUNDS; i++)
+                for (threads = 1; threads <= THREADS_MAX && threads <= most; threads *= 2) {
+                        double rate = once(shape, kind, threads, ms, NULL);
+
+                        is_well &= rate >= 0;
+                        if (rate > best[threads])
+                                best[threads] = rate;
+                }
+        for (threads = 1; threads <= THREADS_MAX; threads *= 2)
+                print(shape, kind, threads, best[threads]);
+        return is_well;
 }
 
 static bool check(const struct shape *shape, const struct crew_kind *kind, unsigned int threads)
@@ -343,21 +350,22 @@ static bool parse(int count, char **arguments, struct wish *wish)
         return wish->milliseconds > 0;
 }
 
-static bool each_count(const struct shape *shape, const struct crew_kind *kind,
-                       const struct wish *wish)
+static bool run_or_check(const struct shape *shape, const struct crew_kind *kind,
+                         const struct wish *wish)
 {
         bool is_well = true;
         unsigned int threads;
 
+        if (!wish->is_quick)
+                return measure(shape, kind, wish->milliseconds);
         for (threads = 1; threads <= THREADS_MAX; threads *= 2)
-                is_well &= wish->is_quick ? check(shape, kind, threads)
-                                          : measure(shape, kind, threads, wish->milliseconds);
+                is_well &= check(shape, kind, threads);
         return is_well;
 }
 
 int main(int count, char **arguments)
 {
-        struct wish wish = {.milliseconds = 30};
+        struct wish wish = {.milliseconds = 15};
         bool is_well = true;
         size_t i, j;
 
@@ -373,7 +381,7 @@ int main(int count, char **arguments)
                                 continue;
                         if (wish.is_models && !ops->is_model && !kinds[j].is_private)
                                 continue;
-                        is_well &= each_count(&shapes[i], &kinds[j], &wish);
+                        is_well &= run_or_check(&shapes[i], &kinds[j], &wish);
                 }
         }
         return is_well ? 0 : 1;
