@@ -44,6 +44,7 @@ static const struct contender contenders[] = {
         {&peer_model_async, {MODEL}},
         {&peer_model_sync, {MODEL}},
         {&peer_torch, {0}},
+        {&peer_expand, {0}},
         {&peer_bfc, {0}},
         {&peer_cupy, {0}},
         {&peer_rmm, {0}},

@@ -92,6 +92,7 @@ extern const struct peer_ops peer_model_async; /* blocks in the order of a strea
 extern const struct peer_ops peer_model_sync;  /* blocks usable anywhere */
 extern const struct peer_ops peer_model;       /* as the program asks: for traces */
 extern const struct peer_ops peer_torch;
+extern const struct peer_ops peer_expand;
 extern const struct peer_ops peer_bfc;
 extern const struct peer_ops peer_cupy;
 extern const struct peer_ops peer_rmm;

@@ -53,6 +53,7 @@ static const struct contender contenders[] = {
         {"speed, 512 B", &peer_model, ".sync", {DENSE(SPEED)}},
         {"tight, 512 B", &peer_model, ".sync", {DENSE(TIGHT)}},
         {"PyTorch-like", &peer_torch, NULL, {0}},
+        {"PyTorch, expandable", &peer_expand, NULL, {0}},
         {"BFC", &peer_bfc, NULL, {0}},
         {"CuPy-like", &peer_cupy, NULL, {0}},
         {"RMM-like", &peer_rmm, NULL, {0}},
