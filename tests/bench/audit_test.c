@@ -202,6 +202,37 @@ Test(device, grows_where_it_is_told_and_counts_moves)
         peer_model.unmake(&peer->peer);
 }
 
+static uint64_t reserved(const struct pool_peer *peer, spm_pool pool)
+{
+        struct spm_stats stats;
+
+        cr_assert_eq(spm_stats(peer->model, pool, &stats), SPM_OK);
+        return stats.reserved_current;
+}
+
+Test(device, that_is_full_takes_from_the_other_pool)
+{
+        struct peer_options options = {.has_device = true, .keep = 64 * MIB};
+        struct pool_peer *peer = (struct pool_peer *)peer_model.make(&options);
+        const struct peer_ops *ops = peer->peer.ops;
+        struct spm_action grow = {SPM_ACT_GROW, .pool = peer->async, .size = 2 * MIB};
+        uint64_t own;
+
+        ops->order(&peer->peer, PEER_STREAM_MADE, 1, 1);
+        ops->free(&peer->peer, ops->alloc(&peer->peer, 1, 8 * MIB), 8 * MIB, 1);
+        ops->free(&peer->peer, ops->alloc(&peer->peer, PEER_ANYWHERE, 8 * MIB), 8 * MIB,
+                  PEER_ANYWHERE);
+        ops->order(&peer->peer, PEER_SYNC_ALL, 0, 0);
+        own = reserved(peer, peer->async);
+        cr_assert(own && reserved(peer, peer->sync));
+        peer->options.capacity = peer->peer.figures.reserved;
+        grow.address = device_range(SPM_POOL_ASYNC) + GIB;
+        tell(peer, grow);
+        cr_expect_eq(reserved(peer, peer->sync), 0);
+        cr_expect_eq(reserved(peer, peer->async), own + 2 * MIB, "it keeps what it had");
+        peer_model.unmake(&peer->peer);
+}
+
 Test(records, are_counted_as_asked_for_and_zeroed)
 {
         struct records records = {0};

@@ -131,10 +131,9 @@ static void grow(struct pool_peer *peer, const struct spm_action *action,
 
         if (!action->address && has(peer, action->preferred))
                 size = action->preferred;
-        if (!has(peer, size)) {
-                trim(peer, peer->async);
-                trim(peer, peer->sync);
-        }
+        /* Not the pool that grows: it would lose the free memory that this is to be added to. */
+        if (!has(peer, size))
+                trim(peer, action->pool == peer->async ? peer->sync : peer->async);
         if (has(peer, size))
                 add_segment(peer, action, size);
         else

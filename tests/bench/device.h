@@ -13,7 +13,7 @@
  * With a device of its own, each of the two pools has a range of addresses, and
  * gets there what it asks for. It may also ask for memory anywhere: then it
  * grows by what it would like while the capacity lasts, then by what it needs,
- * then after both have given back what is ready. Without a device, the model
+ * then after the other pool has given back what is ready. Without a device, the model
  * makes up its addresses, as a CPU-only pool.
  */
 

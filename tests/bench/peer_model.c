@@ -13,6 +13,9 @@
 #include "measure.h"
 #include "records.h"
 
+/* A request ends after a handful of steps; the shim does without the pool after so many. */
+#define STEPS_MAX 1000
+
 /* life */
 
 static spm_stream add_stream(struct pool_peer *peer, enum spm_stream_kind kind)
@@ -112,11 +115,12 @@ static uint64_t alloc(struct peer *base, uint32_t stream, size_t size)
         struct spm_allocation allocation;
         struct spm_actions actions;
         enum spm_status status;
+        unsigned int steps = 0;
 
         do {
                 status = spm_alloc(peer->model, &request, &allocation, &actions);
                 device_perform(peer, &actions, &request);
-        } while (status == SPM_AGAIN);
+        } while (status == SPM_AGAIN && ++steps < STEPS_MAX);
         if (status == SPM_E_OUT_OF_MEMORY)
                 return 0;
         device_must(status, "an allocation");
