@@ -41,12 +41,23 @@ struct pool_peer {
         bool is_sync;          /* whatever the program asks for */
         uint64_t next_address; /* of a segment anywhere */
         uint64_t kernels;
-        struct numbers streams; /* to spm_stream */
-        struct numbers events;  /* to spm_event */
-        struct numbers last;    /* kernel on a stream, by spm_stream */
-        struct numbers stamped; /* kernels before a stamp, by spm_stamp */
+        struct numbers streams;   /* to spm_stream */
+        struct numbers events;    /* to spm_event */
+        struct numbers last;      /* kernel on a stream, by spm_stream */
+        struct numbers stamped;   /* kernels before a stamp, by spm_stamp */
+        struct numbers magazines; /* pointers, by stream; for a peer that uses them itself */
         uint32_t stream_count;
 };
+
+/* The parts of the peer that threads need one by one; see peer_model.c. */
+
+/** pool_alloc() - @magazine: to be filled on the way, or NULL. Return: the address, 0 for none. */
+uint64_t pool_alloc(struct pool_peer *peer, uint32_t stream, size_t size,
+                    struct spm_magazine *magazine);
+void pool_free(struct pool_peer *peer, uint64_t address, uint32_t stream);
+
+/** pool_magazine() - a new one of the asynchronous pool; the caller ends it. */
+struct spm_magazine *pool_magazine(struct pool_peer *peer, uint32_t stream);
 
 /** device_range() - where the range of a pool with a device begins. */
 uint64_t device_range(enum spm_pool_kind kind);

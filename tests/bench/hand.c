@@ -5,6 +5,7 @@
 
 #include "hand.h"
 
+#include "device.h"
 #include "measure.h"
 
 static struct peer *make(const struct crew *crew, uint32_t streams)
@@ -42,11 +43,15 @@ void hand_open(struct hand *hand, struct crew *crew, uint32_t stream)
         *hand = (struct hand){.crew = crew, .peer = crew->peer, .stream = stream};
         if (crew->kind->is_private)
                 hand->peer = make(crew, stream);
+        if (crew->kind->has_magazines)
+                hand->magazine = pool_magazine((struct pool_peer *)hand->peer, stream);
 }
 
 void hand_close(struct hand *hand)
 {
         hand->crew->refused += hand->refused;
+        if (hand->magazine)
+                spm_magazine_end(((struct pool_peer *)hand->peer)->model, hand->magazine);
         if (hand->crew->kind->is_private)
                 hand->crew->kind->ops->unmake(hand->peer);
 }
@@ -80,14 +85,28 @@ static void unlock(struct crew *crew)
                 pthread_mutex_unlock(&crew->lock);
 }
 
+static uint64_t serve(struct hand *hand, uint64_t size)
+{
+        struct spm_allocation allocation;
+        uint64_t address;
+
+        if (hand->magazine && spm_magazine_alloc(hand->magazine, size, &allocation))
+                return allocation.address;
+        lock(hand->crew);
+        if (hand->magazine)
+                address = pool_alloc((struct pool_peer *)hand->peer, hand->stream, size,
+                                     hand->magazine);
+        else
+                address = hand->peer->ops->alloc(hand->peer, hand->stream, size);
+        unlock(hand->crew);
+        return address;
+}
+
 uint64_t hand_alloc(struct hand *hand, uint64_t size)
 {
         struct crew *crew = hand->crew;
-        uint64_t address;
+        uint64_t address = serve(hand, size);
 
-        lock(crew);
-        address = hand->peer->ops->alloc(hand->peer, hand->stream, size);
-        unlock(crew);
         if (!address)
                 hand->refused++;
         else if (crew->audit)
@@ -103,6 +122,8 @@ void hand_free(struct hand *hand, uint64_t address, uint64_t size)
                 return;
         if (crew->audit)
                 note_free(crew, address);
+        if (hand->magazine && spm_magazine_free(hand->magazine, address, 0, NULL))
+                return;
         lock(crew);
         hand->peer->ops->free(hand->peer, address, size, hand->stream);
         unlock(crew);

@@ -22,7 +22,9 @@ struct crew_kind {
         const struct peer_ops *ops;
         struct peer_options options;
         bool has_lock;
-        bool is_private; /* nothing is shared: an allocator for each thread */
+        bool has_magazines; /* of the model: a call takes the lock only if its magazine cannot serve
+                             */
+        bool is_private;    /* nothing is shared: an allocator for each thread */
 };
 
 /* What the threads share. */
@@ -38,6 +40,7 @@ struct hand {
         struct crew *crew;
         struct peer *peer;
         uint32_t stream;
+        struct spm_magazine *magazine; /* NULL without */
         uint64_t refused;
 };
 

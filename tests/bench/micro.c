@@ -41,6 +41,7 @@ struct contender {
 #define MODEL .has_device = true, .large_align = 2 * MIB
 
 static const struct contender contenders[] = {
+        {&peer_model_magazine, {MODEL}},
         {&peer_model_async, {MODEL}},
         {&peer_model_sync, {MODEL}},
         {&peer_torch, {0}},

@@ -88,9 +88,10 @@ struct peer_ops {
         bool (*agrees)(struct peer *peer);
 };
 
-extern const struct peer_ops peer_model_async; /* blocks in the order of a stream */
-extern const struct peer_ops peer_model_sync;  /* blocks usable anywhere */
-extern const struct peer_ops peer_model;       /* as the program asks: for traces */
+extern const struct peer_ops peer_model_async;    /* blocks in the order of a stream */
+extern const struct peer_ops peer_model_sync;     /* blocks usable anywhere */
+extern const struct peer_ops peer_model_magazine; /* the same, by a magazine a stream */
+extern const struct peer_ops peer_model;          /* as the program asks: for traces */
 extern const struct peer_ops peer_torch;
 extern const struct peer_ops peer_expand;
 extern const struct peer_ops peer_bfc;

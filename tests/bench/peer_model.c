@@ -75,6 +75,11 @@ static struct peer *make_async(const struct peer_options *options)
         return &make_any(&peer_model_async, options)->peer;
 }
 
+static struct peer *make_magazine(const struct peer_options *options)
+{
+        return &make_any(&peer_model_magazine, options)->peer;
+}
+
 static struct peer *make_sync(const struct peer_options *options)
 {
         struct pool_peer *peer = make_any(&peer_model_sync, options);
@@ -88,29 +93,18 @@ static struct peer *make(const struct peer_options *options)
         return &make_any(&peer_model, options)->peer;
 }
 
-static void unmake(struct peer *base)
-{
-        struct pool_peer *peer = (struct pool_peer *)base;
-
-        spm_model_free(peer->model);
-        free(peer->streams.value);
-        free(peer->events.value);
-        free(peer->last.value);
-        free(peer->stamped.value);
-        free(peer);
-}
-
 /* blocks */
 
-static uint64_t alloc(struct peer *base, uint32_t stream, size_t size)
+uint64_t pool_alloc(struct pool_peer *peer, uint32_t stream, size_t size,
+                    struct spm_magazine *magazine)
 {
-        struct pool_peer *peer = (struct pool_peer *)base;
         bool is_sync = peer->is_sync || stream == PEER_ANYWHERE;
         struct spm_request request = {
                 .pool = is_sync ? peer->sync : peer->async,
                 .stream = is_sync ? 0 : (spm_stream)*device_number(&peer->streams, stream),
                 .size = size,
                 .may_wait = true,
+                .magazine = magazine,
         };
         struct spm_allocation allocation;
         struct spm_actions actions;
@@ -127,18 +121,93 @@ static uint64_t alloc(struct peer *base, uint32_t stream, size_t size)
         return allocation.address;
 }
 
-static void release(struct peer *base, uint64_t address, size_t size, uint32_t stream)
+static uint64_t alloc(struct peer *base, uint32_t stream, size_t size)
 {
-        struct pool_peer *peer = (struct pool_peer *)base;
+        return pool_alloc((struct pool_peer *)base, stream, size, NULL);
+}
+
+void pool_free(struct pool_peer *peer, uint64_t address, uint32_t stream)
+{
         bool is_sync = peer->is_sync || stream == PEER_ANYWHERE;
         spm_stream where = is_sync ? 0 : (spm_stream)*device_number(&peer->streams, stream);
         struct spm_actions actions;
 
-        (void)size;
         device_must(spm_free(peer->model, address, 0, is_sync ? SPM_FREE_SYNC : SPM_FREE_ASYNC,
                              where, NULL, &actions),
                     "a free");
         device_perform(peer, &actions, NULL);
+}
+
+static void release(struct peer *base, uint64_t address, size_t size, uint32_t stream)
+{
+        (void)size;
+        pool_free((struct pool_peer *)base, address, stream);
+}
+
+/* magazines: one a stream, made when it is first used */
+
+struct spm_magazine *pool_magazine(struct pool_peer *peer, uint32_t stream)
+{
+        struct spm_magazine *magazine;
+
+        device_must(spm_magazine_new(peer->model, peer->async,
+                                     (spm_stream)*device_number(&peer->streams, stream), &magazine),
+                    "a magazine");
+        return magazine;
+}
+
+static struct spm_magazine *magazine_of(struct pool_peer *peer, uint32_t stream)
+{
+        uint64_t *slot = device_number(&peer->magazines, stream);
+
+        if (!*slot)
+                *slot = (uintptr_t)pool_magazine(peer, stream);
+        return (struct spm_magazine *)(uintptr_t)*slot;
+}
+
+static void end_magazine(struct pool_peer *peer, uint32_t stream)
+{
+        uint64_t *slot = device_number(&peer->magazines, stream);
+
+        if (*slot)
+                spm_magazine_end(peer->model, (struct spm_magazine *)(uintptr_t)*slot);
+        *slot = 0;
+}
+
+static void unmake(struct peer *base)
+{
+        struct pool_peer *peer = (struct pool_peer *)base;
+        uint32_t i;
+
+        for (i = 0; i < peer->stream_count; i++)
+                end_magazine(peer, i);
+        spm_model_free(peer->model);
+        free(peer->magazines.value);
+        free(peer->streams.value);
+        free(peer->events.value);
+        free(peer->last.value);
+        free(peer->stamped.value);
+        free(peer);
+}
+
+static uint64_t alloc_from_magazine(struct peer *base, uint32_t stream, size_t size)
+{
+        struct pool_peer *peer = (struct pool_peer *)base;
+        struct spm_magazine *magazine = magazine_of(peer, stream);
+        struct spm_allocation allocation;
+
+        if (spm_magazine_alloc(magazine, size, &allocation))
+                return allocation.address;
+        return pool_alloc(peer, stream, size, magazine);
+}
+
+static void release_into_magazine(struct peer *base, uint64_t address, size_t size, uint32_t stream)
+{
+        struct pool_peer *peer = (struct pool_peer *)base;
+
+        (void)size;
+        if (!spm_magazine_free(magazine_of(peer, stream), address, 0, NULL))
+                pool_free(peer, address, stream);
 }
 
 /* order */
@@ -178,6 +247,7 @@ static void retire(struct pool_peer *peer, uint32_t stream)
 {
         struct spm_actions actions;
 
+        end_magazine(peer, stream);
         device_must(spm_stream_retire(peer->model,
                                       (spm_stream)*device_number(&peer->streams, stream), &actions),
                     "a stream's end");
@@ -253,6 +323,16 @@ const struct peer_ops peer_model_async = {
         .free = release,
         .order = order,
         .agrees = agrees,
+};
+
+const struct peer_ops peer_model_magazine = {
+        .name = "streampool magazine",
+        .is_model = true,
+        .make = make_magazine,
+        .unmake = unmake,
+        .alloc = alloc_from_magazine,
+        .free = release_into_magazine,
+        .order = order,
 };
 
 const struct peer_ops peer_model_sync = {

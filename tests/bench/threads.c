@@ -36,6 +36,11 @@
 #define QUICK_PAIRS 1000
 
 static const struct crew_kind kinds[] = {
+        {.name = "streampool, magazines",
+         .ops = &peer_model_async,
+         .options = {.has_device = true},
+         .has_lock = true,
+         .has_magazines = true},
         {.name = "streampool, one lock",
          .ops = &peer_model_async,
          .options = {.has_device = true},
