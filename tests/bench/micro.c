@@ -38,7 +38,7 @@ struct contender {
         struct peer_options options;
 };
 
-#define MODEL .has_device = true, .large_align = 2 * MIB
+#define MODEL .has_device = true, .large_align = 64 * KIB
 
 static const struct contender contenders[] = {
         {&peer_model_magazine, {MODEL}},

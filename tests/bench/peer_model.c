@@ -6,8 +6,11 @@
  * The device that it believes in is that of device.h.
  */
 
+#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <streampool/model.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "device.h"
 #include "measure.h"
@@ -15,6 +18,28 @@
 
 /* A request ends after a handful of steps; the shim does without the pool after so many. */
 #define STEPS_MAX 1000
+
+/* fences */
+
+/* Not for ThreadSanitizer, which knows nothing of it. */
+#if defined(SYS_membarrier) && !defined(__SANITIZE_THREAD__)
+static void fence(void *unused)
+{
+        (void)unused;
+        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+static void (*fence_threads(void))(void *)
+{
+        return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) ? NULL
+                                                                                        : fence;
+}
+#else
+static void (*fence_threads(void))(void *)
+{
+        return NULL;
+}
+#endif
 
 /* life */
 
@@ -54,16 +79,18 @@ static void add_pools(struct pool_peer *peer)
 static struct pool_peer *make_any(const struct peer_ops *ops, const struct peer_options *options)
 {
         struct pool_peer *peer = must_calloc(1, sizeof(*peer));
-        struct spm_config counted = {
-                .alloc = records_new,
-                .free = records_free,
-                .user = options->records,
-        };
+        struct spm_config config = {.fence = fence_threads()};
+
+        if (options->records) {
+                config.alloc = records_new;
+                config.free = records_free;
+                config.user = options->records;
+        }
 
         peer->peer.ops = ops;
         peer->options = *options;
         peer->next_address = 4 * DEVICE_RANGE;
-        device_must(spm_model_new(options->records ? &counted : NULL, &peer->model), "a model");
+        device_must(spm_model_new(&config, &peer->model), "a model");
         device_must(spm_context_add(peer->model, 0, &peer->context), "a context");
         add_stream(peer, SPM_STREAM_LEGACY);
         add_pools(peer);

@@ -37,10 +37,10 @@ struct contender {
 
 /* As the shim configures its pools. */
 #define MODEL(mode)                                                                                \
-        .has_device = true, .keep = 256 * MIB, .growth = SPM_GROWTH_##mode, .large_align = 2 * MIB
+        .has_device = true, .keep = SIZE_MAX, .growth = SPM_GROWTH_##mode, .large_align = 64 * KIB
 
 /* The same without its alignment of large blocks, which is for cuMemAlloc() only. */
-#define DENSE(mode) .has_device = true, .keep = 256 * MIB, .growth = SPM_GROWTH_##mode
+#define DENSE(mode) .has_device = true, .keep = SIZE_MAX, .growth = SPM_GROWTH_##mode
 
 static const struct contender contenders[] = {
         {"balanced", &peer_model, NULL, {MODEL(BALANCED)}},
