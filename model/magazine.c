@@ -22,7 +22,7 @@
 #define SMALL_BYTES ((uint64_t)512 << 10) /* of a class */
 #define LARGE_BYTES ((uint64_t)4 << 20)   /* one block */
 #define FILL        8
-#define GENERATIONS 1024 /* reserved at once */
+#define GENERATIONS 4096 /* reserved at once */
 #define SPINS       (1 << 20)
 
 /* the owner, without the lock */

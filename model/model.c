@@ -30,6 +30,7 @@
 enum spm_status spm_model_finish(struct spm_model *model, enum spm_status status,
                                  struct spm_actions *actions)
 {
+        spm_trim_rest(model, actions);
         spm_trim_closed(model, actions);
         spm_stamp_flush(model, actions);
         SPM_CHECK(model);

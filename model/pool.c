@@ -137,6 +137,7 @@ enum spm_status spm_pool_new(struct spm_model *model, const struct spm_pool_conf
         pool->follow = true;
         pool->opportunistic = true;
         pool->internal = true;
+        pool->unit_shift = (unsigned int)__builtin_ctzll(full.align);
         pool->page = full.small_size > full.align ? full.small_size : full.align;
         if (!spm_table_add(model, &model->pools, &pool->object)) {
                 spm_host_free(model, pool);
@@ -155,6 +156,7 @@ void spm_pool_free(struct spm_model *model, struct spm_pool_state *pool)
 {
         unsigned int i;
 
+        model->unfinished -= pool->unfinished;
         spm_magazine_orphan(model, pool);
         spm_limbo_forget_pool(model, pool);
         while (pool->areas)

@@ -47,12 +47,14 @@ struct spm_pool_state {
         struct spm_pool_config config; /* release_threshold as now in force */
         bool closed;                   /* destroyed; stays until its last segment is gone */
         bool ended;                    /* its memory is being given back, whatever it was */
-        bool synced;                   /* a synchronisation has just completed blocks of it (A13) */
+        bool unfinished; /* there was no room for all that a synchronisation releases */
+        bool synced;     /* a synchronisation has just completed blocks of it (A13) */
         bool follow;
         bool opportunistic;
         bool internal;
 
-        size_t page; /* small_size, or the alignment if there are no slabs */
+        unsigned int unit_shift; /* of the alignment, which all sizes are multiples of */
+        size_t page;             /* small_size, or the alignment if there are no slabs */
         unsigned int heap_count;
         struct spm_heap heaps[2];
         struct spm_slab *slabs[SPM_CLASSES]; /* with READY slots */

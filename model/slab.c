@@ -18,9 +18,8 @@
 
 unsigned int spm_slab_class(const struct spm_pool_state *pool, size_t size, size_t *rounded)
 {
-        size_t units = size / pool->config.align;
+        size_t units = size >> pool->unit_shift;
         unsigned int bits;
-        size_t step;
 
         if (size > pool->page || pool->page <= pool->config.align)
                 return SPM_NO_CLASS;
@@ -29,9 +28,8 @@ unsigned int spm_slab_class(const struct spm_pool_state *pool, size_t size, size
                 return (unsigned int)units - 1;
         }
         bits = 63 - (unsigned int)__builtin_clzll(units - 1);
-        step = (size_t)1 << (bits - 2);
-        units = (units + step - 1) / step;
-        *rounded = units * step * pool->config.align;
+        units = ((units - 1) >> (bits - 2)) + 1;
+        *rounded = units << (bits - 2) << pool->unit_shift;
         return LINEAR + PER_TWICE * (bits - 3) + (unsigned int)units - PER_TWICE - 1;
 }
 
@@ -98,7 +96,7 @@ bool spm_slab_new(struct spm_model *model, struct spm_block *run, unsigned int k
         slab->base = run->address;
         slab->slot_size = slot_size;
         slab->count = count;
-        slab->shift = (unsigned int)__builtin_ctzll(pool->config.align);
+        slab->shift = pool->unit_shift;
         /* Exact for fewer than 2^16 units. */
         slab->inverse = ((uint64_t)1 << 32) / (slot_size >> slab->shift) + 1;
         slab->klass = klass;

@@ -46,6 +46,7 @@ struct spm_model {
 
         /* pool.c */
         struct spm_table pools;
+        unsigned int unfinished;   /* pools of which not all was given back that should be */
         unsigned int closed_pools; /* destroyed, and still holding memory */
 
         /* area.c */

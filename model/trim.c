@@ -260,6 +260,17 @@ static bool concerns(const struct spm_pool_state *pool, const struct spm_context
         return pool->config.device == context->device;
 }
 
+static void trim_synced(struct spm_model *model, struct spm_pool_state *pool,
+                        struct spm_actions *actions)
+{
+        uint64_t released = 0;
+
+        model->unfinished -= pool->unfinished;
+        pool->unfinished = !spm_trim_pool(model, pool, pool->config.release_threshold,
+                                          pool->config.keep, &released, actions);
+        model->unfinished += pool->unfinished;
+}
+
 void spm_trim_synced(struct spm_model *model, const struct spm_context_state *context,
                      struct spm_actions *actions)
 {
@@ -267,13 +278,20 @@ void spm_trim_synced(struct spm_model *model, const struct spm_context_state *co
 
         for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool)) {
                 bool due = pool->synced && !pool->config.release_needs_idle;
-                uint64_t released = 0;
 
                 pool->synced = false;
                 if (due || (context && concerns(pool, context)))
-                        spm_trim_pool(model, pool, pool->config.release_threshold,
-                                      pool->config.keep, &released, actions);
+                        trim_synced(model, pool, actions);
         }
+}
+
+void spm_trim_rest(struct spm_model *model, struct spm_actions *actions)
+{
+        struct spm_pool_state *pool = model->unfinished ? spm_pool_first(model) : NULL;
+
+        for (; pool; pool = spm_pool_next(pool))
+                if (pool->unfinished && !pool->config.release_needs_idle)
+                        trim_synced(model, pool, actions);
 }
 
 void spm_trim_closed(struct spm_model *model, struct spm_actions *actions)

@@ -54,6 +54,10 @@ bool spm_trim_ended(struct spm_model *model, struct spm_pool_state *pool,
 void spm_trim_synced(struct spm_model *model, const struct spm_context_state *context,
                      struct spm_actions *actions);
 
+/** spm_trim_rest() - go on with what there was no room for after a synchronisation: it said what
+ * may be given back, and what is ready still is more than that. */
+void spm_trim_rest(struct spm_model *model, struct spm_actions *actions);
+
 /** spm_trim_closed() - destroyed pools give back what they can, and are forgotten when empty. */
 void spm_trim_closed(struct spm_model *model, struct spm_actions *actions);
 

@@ -57,7 +57,11 @@ static enum spm_status free_at(uint64_t address, uint64_t generation)
 
 static void expect_classes(size_t align, size_t page)
 {
-        struct spm_pool_state some = {.config.align = align, .page = page};
+        struct spm_pool_state some = {
+                .config.align = align,
+                .unit_shift = (unsigned int)__builtin_ctzll(align),
+                .page = page,
+        };
         unsigned int last_class = 0;
         size_t last = 0;
         size_t size;
@@ -95,7 +99,7 @@ Test(slab, every_small_size_has_a_class_that_wastes_a_fifth_at_most)
 
 Test(slab, a_pool_whose_page_is_its_alignment_has_no_classes)
 {
-        struct spm_pool_state some = {.config.align = 512, .page = 512};
+        struct spm_pool_state some = {.config.align = 512, .unit_shift = 9, .page = 512};
         size_t slot;
 
         cr_expect_eq(spm_slab_class(&some, 512, &slot), SPM_NO_CLASS);
@@ -103,7 +107,11 @@ Test(slab, a_pool_whose_page_is_its_alignment_has_no_classes)
 
 static void expect_runs(size_t align, size_t page)
 {
-        struct spm_pool_state some = {.config.align = align, .page = page};
+        struct spm_pool_state some = {
+                .config.align = align,
+                .unit_shift = (unsigned int)__builtin_ctzll(align),
+                .page = page,
+        };
         size_t size;
 
         for (size = align; size <= page; size += align) {

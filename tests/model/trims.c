@@ -195,6 +195,24 @@ Test(trims, a_range_keeps_no_more_than_the_threshold)
         }
 }
 
+/* The driver releases all of it at once. A list of actions has an end; what does not fit has to
+ * come with the next inputs, whatever they are. */
+Test(trims, what_does_not_fit_into_one_list_is_released_by_what_comes_next)
+{
+        enum { BLOCKS = SPM_ACTIONS_MAX + 16 };
+        uint64_t at[BLOCKS];
+        int i;
+
+        for (i = 0; i < BLOCKS; i++)
+                at[i] = bench_alloc(bench.async, bench.s, SIZE);
+        for (i = 0; i < BLOCKS; i++)
+                bench_free(at[i], bench.s);
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_WAIT);
+        cr_expect_leq(reserved(), 16 * SIZE);
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_WAIT);
+        cr_expect_eq(reserved(), 0);
+}
+
 /* What is in use stays, and so does what another stream may still touch. */
 Test(trims, each_call_releases_what_it_is_about)
 {
