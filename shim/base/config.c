@@ -39,6 +39,7 @@ static bool is_loaded;
 #define SP_PARSE_COUNT  sp_parse_count
 #define SP_PARSE_BYTES  sp_parse_bytes
 #define SP_PARSE_AMOUNT sp_parse_amount
+#define SP_PARSE_TIME   sp_parse_time
 #define SP_PARSE_WORD   sp_parse_word
 /* An enum without negative members has the representation of unsigned int. */
 #define SP_PARSE_CHOICE(text, values, field) sp_parse_choice(text, values, (unsigned int *)(field))
@@ -204,6 +205,7 @@ void sp_config_read(struct sp_config *config, char *const *environment,
 #define SP_PRESET_COUNT               SP_PRESET_FLAG
 #define SP_PRESET_BYTES               SP_PRESET_FLAG
 #define SP_PRESET_AMOUNT              SP_PRESET_FLAG
+#define SP_PRESET_TIME                SP_PRESET_FLAG
 #define SP_PRESET_CHOICE              SP_PRESET_FLAG
 /* Needs no copy, so that a word is never NULL. */
 #define SP_PRESET_WORD(field, preset)                      config->field = preset;

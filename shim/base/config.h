@@ -25,12 +25,14 @@
 enum sp_mode { SP_MODE_POOL, SP_MODE_OBSERVE, SP_MODE_OFF };
 enum sp_free_mode { SP_FREE_MODE_POOL, SP_FREE_MODE_SYNC };
 enum sp_backing { SP_BACKING_AUTO, SP_BACKING_VMM, SP_BACKING_NATIVE };
+enum sp_growth { SP_GROWTH_BALANCED, SP_GROWTH_SPEED, SP_GROWTH_TIGHT };
 enum sp_format { SP_FORMAT_AUTO, SP_FORMAT_TEXT, SP_FORMAT_JSON };
 
 #define SP_FIELD_FLAG(field)   bool field;
 #define SP_FIELD_COUNT(field)  unsigned int field;
 #define SP_FIELD_BYTES(field)  uint64_t field;
 #define SP_FIELD_AMOUNT(field) struct sp_amount field;
+#define SP_FIELD_TIME(field)   uint64_t field; /* nanoseconds */
 #define SP_FIELD_CHOICE(field) enum sp_##field field;
 #define SP_FIELD_WORD(field)   const char *field;
 

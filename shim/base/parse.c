@@ -102,21 +102,51 @@ static uint64_t unit_factor(const char *unit)
         return 1ULL << (10 * (letter - letters + 1));
 }
 
-bool sp_parse_bytes(const char *text, const char *values, uint64_t *bytes)
+/* A number with a unit, of which the number without one is so many. */
+static bool read_quantity(const char *text, uint64_t (*factor_of)(const char *unit),
+                          uint64_t *quantity)
 {
         unsigned __int128 product;
         uint64_t thousandths;
         uint64_t factor;
 
-        (void)values;
         if (!read_thousandths(text, &text, &thousandths))
                 return false;
-        factor = unit_factor(text);
+        factor = factor_of(text);
         product = (unsigned __int128)thousandths * factor / 1000;
         if (factor == 0 || product > UINT64_MAX)
                 return false;
-        *bytes = (uint64_t)product;
+        *quantity = (uint64_t)product;
         return true;
+}
+
+bool sp_parse_bytes(const char *text, const char *values, uint64_t *bytes)
+{
+        (void)values;
+        return read_quantity(text, unit_factor, bytes);
+}
+
+/* In nanoseconds; 0 if it is no unit. */
+static uint64_t time_factor(const char *unit)
+{
+        static const struct {
+                const char *unit;
+                uint64_t factor;
+        } rows[] = {
+                {"", 1000000},        {"ms", 1000000},      {"s", 1000000000},
+                {"min", 60000000000}, {"h", 3600000000000},
+        };
+
+        for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+                if (strcasecmp(unit, rows[i].unit) == 0)
+                        return rows[i].factor;
+        return 0;
+}
+
+bool sp_parse_time(const char *text, const char *values, uint64_t *time)
+{
+        (void)values;
+        return read_quantity(text, time_factor, time);
 }
 
 bool sp_parse_amount(const char *text, const char *values, struct sp_amount *amount)

@@ -26,6 +26,8 @@ bool sp_parse_flag(const char *text, const char *values, bool *flag);
 bool sp_parse_count(const char *text, const char *values, unsigned int *count);
 bool sp_parse_bytes(const char *text, const char *values, uint64_t *bytes);
 bool sp_parse_amount(const char *text, const char *values, struct sp_amount *amount);
+/** sp_parse_time() - in nanoseconds. */
+bool sp_parse_time(const char *text, const char *values, uint64_t *time);
 bool sp_parse_choice(const char *text, const char *values, unsigned int *choice);
 bool sp_parse_word(const char *text, const char *values, const char **word);
 

@@ -49,6 +49,8 @@ Test(config, defaults_are_those_of_the_table_and_need_no_warning)
         cr_expect_str_eq(config.only, "");
         cr_expect_eq(config.exitcode, 0);
         cr_expect_eq(config.log, 1);
+        cr_expect_eq(config.growth, SP_GROWTH_BALANCED);
+        cr_expect_eq(config.decay, 10000000000);
         cr_expect_eq(config.keep.share, 100000);
         cr_expect_eq(config.batch, 64);
         cr_expect_eq(config.batch_bytes, 32ULL << 20);
@@ -68,6 +70,10 @@ Test(config, values_of_every_kind_are_read)
         read_from("STREAMPOOL_FREE=sync", "STREAMPOOL_BACKING=native");
         cr_expect_eq(config.free_mode, SP_FREE_MODE_SYNC);
         cr_expect_eq(config.backing, SP_BACKING_NATIVE);
+
+        read_from("STREAMPOOL_GROWTH=tight", "STREAMPOOL_DECAY=1.5s");
+        cr_expect_eq(config.growth, SP_GROWTH_TIGHT);
+        cr_expect_eq(config.decay, 1500000000);
 
         read_from("STREAMPOOL_FORMAT=json", "STREAMPOOL_REPORT=/a/%p=x");
         cr_expect_eq(config.format, SP_FORMAT_JSON);
@@ -214,6 +220,37 @@ Test(parse, bytes_with_units)
         }
 }
 
+Test(parse, time_with_units)
+{
+        static const struct {
+                const char *text;
+                uint64_t ns;
+        } rows[] = {
+                {"0", 0},
+                {"250", 250000000},
+                {"250ms", 250000000},
+                {"0.5ms", 500000},
+                {"10s", 10000000000},
+                {"10S", 10000000000},
+                {"2min", 120000000000},
+                {"1.5h", 5400000000000},
+        };
+        static const char *const bad[] = {"",   "s",   "-1", "10 s",    "5m",
+                                          "1d", "10%", "1K", "6000000h"};
+        uint64_t ns = 0;
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                cr_expect(sp_parse_time(rows[i].text, "", &ns), "%s", rows[i].text);
+                cr_expect_eq(ns, rows[i].ns, "%s is not %llu", rows[i].text,
+                             (unsigned long long)ns);
+        }
+        ns = 77;
+        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+                cr_expect_not(sp_parse_time(bad[i], "", &ns), "%s", bad[i]);
+                cr_expect_eq(ns, 77, "%s: written by a parser that failed", bad[i]);
+        }
+}
+
 Test(parse, amount_is_a_size_or_a_share)
 {
         struct sp_amount amount = {.bytes = 77};
@@ -316,6 +353,8 @@ Test(help, the_words_of_a_choice_are_in_the_order_of_its_enum)
                 {"STREAMPOOL_FREE", SP_FREE_MODE_SYNC, "sync"},
                 {"STREAMPOOL_BACKING", SP_BACKING_VMM, "vmm"},
                 {"STREAMPOOL_BACKING", SP_BACKING_NATIVE, "native"},
+                {"STREAMPOOL_GROWTH", SP_GROWTH_SPEED, "speed"},
+                {"STREAMPOOL_GROWTH", SP_GROWTH_TIGHT, "tight"},
                 {"STREAMPOOL_FORMAT", SP_FORMAT_TEXT, "text"},
                 {"STREAMPOOL_FORMAT", SP_FORMAT_JSON, "json"},
         };
