@@ -33,7 +33,7 @@ struct sp_pool_figures {
         uint64_t live;          /* allocations */
         uint64_t allocs, frees; /* calls */
         uint64_t hits;          /* of @allocs: from memory that had been freed before */
-        uint64_t grows, releases;
+        uint64_t grows, releases, moves;
 };
 
 struct sp_figures {

@@ -38,6 +38,7 @@ static void add_pool(struct sp_figures *figures, struct spm_model *model, spm_po
                 .hits = stats.hits,
                 .grows = stats.grows,
                 .releases = stats.releases,
+                .moves = stats.moves,
         };
 }
 

@@ -47,6 +47,7 @@ static void finish_end(struct sp_context *context, bool ended)
                 atomic_fetch_add(&sp_primaries_down, 1);
         sp_stream_forget_context(context);
         remove_from_model(context);
+        sp_range_leave(&context->range);
         sp_stamper_forget(&context->stamper);
         sp_ledger_context_gone(context->model);
 }

@@ -38,7 +38,9 @@ static enum whose look_up(CUdeviceptr pointer, struct spm_allocation *block)
                 return FOREIGN;
         status = spm_find(sp_model_enter(), pointer, block);
         sp_model_leave();
-        return status == SPM_OK ? OURS : status == SPM_E_FOREIGN ? FOREIGN : FREED;
+        if (status == SPM_E_FOREIGN)
+                return sp_backing_reserves(pointer) ? FREED : FOREIGN;
+        return status == SPM_OK ? OURS : FREED;
 }
 
 /* ranges */

@@ -16,9 +16,9 @@
 #include "base/life.h"
 #include "base/log.h"
 #include "report/counters.h"
+#include "route/grow.h"
 #include "route/stamps.h"
 #include "route/whole.h"
-#include "track/backing.h"
 #include "track/state.h"
 #include "track/stream.h"
 
@@ -211,66 +211,6 @@ static void perform_sync_context(const struct spm_action *action)
         sp_perform(&more, NULL);
 }
 
-/* growth */
-
-static struct sp_device *owner_of(spm_pool pool, struct sp_context **context)
-{
-        *context = NULL;
-        while ((*context = sp_context_each(*context)))
-                if ((*context)->sync_pool == pool)
-                        return (*context)->device;
-        for (struct sp_device *device = sp_device_each(NULL); device;
-             device = sp_device_each(device))
-                if (device->async_pool == pool)
-                        return device;
-        return NULL;
-}
-
-/* First what the model would like, then what it needs, then what it needs once the other pools
- * of the device have given back what they hold ready. Waiting is the model's to ask for. */
-static CUresult obtain(const struct spm_action *action, struct sp_segment **segment)
-{
-        struct sp_context *context;
-        struct sp_device *device = owner_of(action->pool, &context);
-        CUresult result;
-
-        if (!device)
-                return CUDA_ERROR_INVALID_CONTEXT;
-        result = sp_backing_obtain(action->pool, device, context, action->preferred, segment);
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && action->size < action->preferred)
-                result = sp_backing_obtain(action->pool, device, context, action->size, segment);
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_trim_device(device))
-                result = sp_backing_obtain(action->pool, device, context, action->size, segment);
-        sp_context_note_result(context, result);
-        return result;
-}
-
-static void perform_grow(const struct spm_action *action, struct spm_request *request)
-{
-        enum spm_status status = SPM_E_OUT_OF_MEMORY;
-        struct sp_segment *segment;
-        CUresult result;
-        spm_segment id;
-
-        assert(request);
-        result = obtain(action, &segment);
-        if (result == CUDA_SUCCESS) {
-                sp_log(SP_LOG_DEBUG, "pool %u: obtained %zu MiB", action->pool,
-                       segment->size >> 20);
-                status = spm_segment_add(sp_model_enter(), action->pool, segment->base,
-                                         segment->size, segment, &id);
-                sp_model_leave();
-                if (status != SPM_OK)
-                        sp_backing_give_back(segment);
-        }
-        if (status == SPM_OK)
-                return;
-        sp_log(SP_LOG_INFO, "pool %u: no %zu bytes to be had from the driver (%d)", action->pool,
-               action->size, (int)result);
-        spm_grow_failed(sp_model_enter(), request);
-        sp_model_leave();
-}
-
 static void perform_drop(const struct spm_action *action)
 {
         struct sp_held_stamp *held = sp_stamps_get(action->stamp);
@@ -283,7 +223,8 @@ static void perform_drop(const struct spm_action *action)
 
 /* all of them */
 
-static bool perform_one(const struct spm_action *action, struct spm_request *request)
+static bool perform_one(const struct spm_action *action, struct spm_request *request,
+                        struct sp_spares *spares)
 {
         switch (action->kind) {
         case SPM_ACT_RECORD:
@@ -303,12 +244,10 @@ static bool perform_one(const struct spm_action *action, struct spm_request *req
                 perform_sync_context(action);
                 return true;
         case SPM_ACT_GROW:
-                perform_grow(action, request);
+                sp_grow(action, request, spares);
                 return true;
         case SPM_ACT_RELEASE:
-                sp_log(SP_LOG_DEBUG, "pool %u: gave %zu MiB back", action->pool,
-                       action->size >> 20);
-                sp_backing_give_back(action->cookie);
+                sp_shrink(action, spares);
                 return true;
         case SPM_ACT_DROP:
                 perform_drop(action);
@@ -320,13 +259,16 @@ static bool perform_one(const struct spm_action *action, struct spm_request *req
 bool sp_perform(const struct spm_actions *actions, struct spm_request *request)
 {
         CUstreamCaptureMode mode;
+        struct sp_spares spares;
         bool kept = true;
 
         if (!actions->count)
                 return true;
+        spares.count = 0;
         mode = sp_bracket_open();
         for (unsigned int i = 0; i < actions->count; i++)
-                kept = perform_one(&actions->item[i], request) && kept;
+                kept = perform_one(&actions->item[i], request, &spares) && kept;
+        sp_spares_drop(&spares);
         sp_bracket_close(mode);
         return kept;
 }

@@ -49,8 +49,9 @@ bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocati
  */
 bool sp_relieve(void);
 
-/** sp_trim_device() - give back what the pools of @device hold ready; waits for nothing. */
-size_t sp_trim_device(struct sp_device *device);
+/** sp_trim_device() - give back what the pools of @device hold ready, all but @spared (0: none is);
+ * waits for nothing. */
+size_t sp_trim_device(struct sp_device *device, spm_pool spared);
 
 /** sp_trim_pool() - give back what is ready in @pool beyond @keep bytes; the bytes given back. */
 size_t sp_trim_pool(spm_pool pool, size_t keep);

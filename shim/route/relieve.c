@@ -91,14 +91,14 @@ static bool is_pooled_on(const struct sp_context *context, const struct sp_devic
         return context->device == device && sp_context_pools(context);
 }
 
-size_t sp_trim_device(struct sp_device *device)
+size_t sp_trim_device(struct sp_device *device, spm_pool spared)
 {
         spm_pool async_pool = device->async_pool;
-        size_t released = async_pool ? sp_trim_pool(async_pool, 0) : 0;
+        size_t released = async_pool && async_pool != spared ? sp_trim_pool(async_pool, 0) : 0;
 
         for (struct sp_context *context = sp_context_each(NULL); context;
              context = sp_context_each(context))
-                if (is_pooled_on(context, device))
+                if (is_pooled_on(context, device) && context->sync_pool != spared)
                         released += sp_trim_pool(context->sync_pool, 0);
         return released;
 }
@@ -117,7 +117,7 @@ static bool relieve_device(struct sp_device *device)
                 if (is_pooled_on(context, device) && sp_route_may_act() &&
                     (has_pending(context->sync_pool) || (async_pool && has_pending(async_pool))))
                         settle(context);
-        released = sp_trim_device(device);
+        released = sp_trim_device(device, 0);
         sp_bracket_close(mode);
         sp_log(SP_LOG_INFO, "device %d is short of memory: gave %zu MiB back", device->ordinal,
                released >> 20);

@@ -4,12 +4,12 @@
  * Backing -- where the pool's memory comes from
  *
  * One handle a segment, however large: cuMemSetAccess costs the same for each
- * handle (M13), and large pages are what the copy engines are fast on.
+ * handle (M13), and large pages are what the copy engines are fast on. A block
+ * may lie in several segments; to the device they are one piece of memory.
  *
- * Mapped memory is made RDMA-capable where the device can, because cuMemAlloc
- * memory is (3C), and reachable from the devices that were given access before
- * it was made, because that is what cuCtxEnablePeerAccess and
- * cuMemPoolSetAccess mean for memory to come (Q9, A18).
+ * Mapped memory is reachable from the devices that were given access before it
+ * was mapped, because that is what cuCtxEnablePeerAccess and cuMemPoolSetAccess
+ * mean for memory to come (Q9, A18).
  */
 
 #include "track/backing.h"
@@ -96,40 +96,57 @@ static CUresult let_peers_in(const struct sp_segment *segment)
         return result;
 }
 
-static CUresult map(struct sp_segment *segment)
+/* At the address that was wished for, in the range of the pool, or at one of its own. */
+static CUresult take_addresses(struct sp_segment *segment, const struct sp_backing_wish *wish)
 {
-        CUmemAllocationProp wish = {
-                .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = segment->device->ordinal},
-                .allocFlags.gpuDirectRDMACapable = segment->device->has_rdma_vmm,
-        };
-        CUresult result = sp_driver.cuMemCreate(&segment->handle, segment->size, &wish, 0);
+        struct sp_range *range = wish->context ? &wish->context->range : &wish->device->range;
+
+        if (!wish->address)
+                return sp_driver.cuMemAddressReserve(&segment->base, segment->size, GRAIN, 0, 0);
+        if (!sp_range_enter(range))
+                return CUDA_ERROR_INVALID_CONTEXT;
+        segment->base = wish->address;
+        segment->range = range;
+        return CUDA_SUCCESS;
+}
+
+static void give_addresses(const struct sp_segment *segment)
+{
+        if (segment->range)
+                sp_range_leave(segment->range);
+        else
+                sp_driver.cuMemAddressFree(segment->base, segment->size);
+}
+
+static CUresult map(struct sp_segment *segment, const struct sp_backing_wish *wish)
+{
+        CUresult result = take_addresses(segment, wish);
 
         if (result != CUDA_SUCCESS)
                 return result;
-        result = sp_driver.cuMemAddressReserve(&segment->base, segment->size, GRAIN, 0, 0);
+        result = sp_chunk_take(&segment->chunk, segment->device, segment->size, wish->spares);
         if (result != CUDA_SUCCESS)
-                goto undo_create;
-        result = sp_driver.cuMemMap(segment->base, segment->size, 0, segment->handle, 0);
+                goto undo_addresses;
+        result = sp_driver.cuMemMap(segment->base, segment->size, 0, segment->chunk.handle, 0);
         if (result != CUDA_SUCCESS)
-                goto undo_reserve;
+                goto undo_take;
         result = set_access(segment, segment->device->ordinal, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
         if (result == CUDA_SUCCESS)
                 return CUDA_SUCCESS;
 
         sp_driver.cuMemUnmap(segment->base, segment->size);
-undo_reserve:
-        sp_driver.cuMemAddressFree(segment->base, segment->size);
-undo_create:
-        sp_driver.cuMemRelease(segment->handle);
+undo_take:
+        sp_chunk_give(&segment->chunk, NULL);
+undo_addresses:
+        give_addresses(segment);
         return result;
 }
 
-static void unmap(struct sp_segment *segment)
+static void unmap(const struct sp_segment *segment, struct sp_spares *spares)
 {
         sp_driver.cuMemUnmap(segment->base, segment->size);
-        sp_driver.cuMemRelease(segment->handle);
-        sp_driver.cuMemAddressFree(segment->base, segment->size);
+        sp_chunk_give(&segment->chunk, spares);
+        give_addresses(segment);
 }
 
 /* native memory */
@@ -146,6 +163,8 @@ static CUresult take_native(struct sp_segment *segment)
                 result = sp_driver.cuMemAlloc_v2(&segment->base, segment->size);
                 sp_driver.cuCtxPopCurrent_v2(&popped);
         }
+        if (result == CUDA_SUCCESS)
+                sp_count(segments_obtained);
         sp_context_leave(segment->context);
         return result;
 }
@@ -153,6 +172,7 @@ static CUresult take_native(struct sp_segment *segment)
 /* A context that is ending may not end after all; until that is known, so must this wait. */
 static void give_native(const struct sp_segment *segment)
 {
+        sp_count(segments_given_back);
         while (!sp_context_enter(segment->context)) {
                 if (atomic_load(&segment->context->gone))
                         return;
@@ -164,42 +184,45 @@ static void give_native(const struct sp_segment *segment)
 
 /* both */
 
-CUresult sp_backing_obtain(spm_pool pool, struct sp_device *device, struct sp_context *context,
-                           size_t size, struct sp_segment **segment)
+static bool is_wished_native(const struct sp_backing_wish *wish)
 {
-        bool is_native = context && (!device->has_vmm || sp_config()->backing == SP_BACKING_NATIVE);
+        return wish->context &&
+               (!wish->device->has_vmm || sp_config()->backing == SP_BACKING_NATIVE);
+}
+
+CUresult sp_backing_obtain(const struct sp_backing_wish *wish, struct sp_segment **segment)
+{
+        bool is_native = is_wished_native(wish);
         struct sp_segment *made = calloc(1, sizeof(*made));
         CUresult result;
 
         if (!made)
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        made->size = size;
-        made->pool = pool;
-        made->device = device;
-        made->context = is_native ? context : NULL;
-        result = is_native ? take_native(made) : map(made);
+        made->size = wish->size;
+        made->pool = wish->pool;
+        made->device = wish->device;
+        made->context = is_native ? wish->context : NULL;
+        result = is_native ? take_native(made) : map(made, wish);
         if (result != CUDA_SUCCESS) {
                 free(made);
                 return result;
         }
-        sp_count(segments_obtained);
         enlist(made);
         result = is_native ? CUDA_SUCCESS : let_peers_in(made);
         if (result == CUDA_SUCCESS)
                 *segment = made;
         else
-                sp_backing_give_back(made);
+                sp_backing_give_back(made, NULL);
         return result;
 }
 
-void sp_backing_give_back(struct sp_segment *segment)
+void sp_backing_give_back(struct sp_segment *segment, struct sp_spares *spares)
 {
         delist(segment);
         if (!sp_backing_is_native(segment))
-                unmap(segment);
+                unmap(segment, spares);
         else
                 give_native(segment);
-        sp_count(segments_given_back);
         free(segment);
 }
 
@@ -233,4 +256,18 @@ CUresult sp_backing_grant(spm_pool pool, int peer, CUmemAccess_flags flags)
         }
         free(ranges);
         return result;
+}
+
+bool sp_backing_reserves(CUdeviceptr address)
+{
+        struct sp_context *context = NULL;
+        struct sp_device *device = NULL;
+
+        while ((context = sp_context_each(context)))
+                if (sp_range_holds(&context->range, address))
+                        return true;
+        while ((device = sp_device_each(device)))
+                if (sp_range_holds(&device->range, address))
+                        return true;
+        return false;
 }

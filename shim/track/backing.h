@@ -7,9 +7,10 @@
  *
  * Two providers behind one interface:
  *
- *   mapped   physical memory of its own mapped at an address range of its own
- *            (cuMemCreate, cuMemMap). Giving it back waits for nobody, so it is
- *            given back only when no work can touch it any more (P57).
+ *   mapped   physical memory of its own (cuMemCreate), mapped where the model
+ *            says in the pool's range, or else at addresses of its own. Giving it
+ *            back waits for nobody, so it is given back only when no work can
+ *            touch it any more (P57).
  *   native   one cuMemAlloc. Giving it back is a cuMemFree, which waits for the
  *            whole context (F10); it dies with the context.
  *
@@ -23,36 +24,48 @@
 #include <streampool/model.h>
 
 #include "driver/driver.h"
+#include "track/chunk.h"
 #include "track/context.h"
+#include "track/range.h"
 
 struct sp_segment {
         CUdeviceptr base;
         size_t size;
         spm_pool pool;
         struct sp_device *device;
-        struct sp_context *context;          /* owner of native memory; NULL for mapped memory */
-        CUmemGenericAllocationHandle handle; /* of mapped memory */
-        struct sp_segment *next, *previous;  /* guarded by the list's lock */
+        struct sp_context *context; /* owner of native memory; NULL for mapped memory */
+        struct sp_chunk chunk;      /* behind mapped memory */
+        struct sp_range *range;     /* in which it is mapped; NULL: its addresses are its own */
+        struct sp_segment *next, *previous; /* guarded by the list's lock */
+};
+
+struct sp_backing_wish {
+        spm_pool pool;
+        struct sp_device *device;
+        struct sp_context *context; /* owner of a synchronous pool; NULL for an asynchronous one */
+        CUdeviceptr address;        /* in the pool's range; 0: anywhere */
+        size_t size;                /* a multiple of 2 MiB */
+        struct sp_spares *spares;   /* to be used first; may be NULL */
 };
 
 /**
- * sp_backing_obtain()
- * @pool:    whose it will be
- * @context: owner, for a synchronous pool; NULL for an asynchronous one
- * @size:    a multiple of 2 MiB
+ * sp_backing_obtain() - all of it, or nothing
  * @segment: return argument
  *
  * Return: CUDA_SUCCESS or the driver's code, as a rule CUDA_ERROR_OUT_OF_MEMORY.
  */
-CUresult sp_backing_obtain(spm_pool pool, struct sp_device *device, struct sp_context *context,
-                           size_t size, struct sp_segment **segment);
+CUresult sp_backing_obtain(const struct sp_backing_wish *wish, struct sp_segment **segment);
 
-/** sp_backing_give_back() - the segment is nobody's any more; frees the record. */
-void sp_backing_give_back(struct sp_segment *segment);
+/** sp_backing_give_back() - the segment is nobody's any more; frees the record.
+ * @spares: receives the physical memory; NULL: it is the driver's again */
+void sp_backing_give_back(struct sp_segment *segment, struct sp_spares *spares);
 
 /** sp_backing_grant() - @peer may now use, or no longer use, every segment of @pool. Return: the
  * first code that is not CUDA_SUCCESS. Native memory follows cuCtxEnablePeerAccess by itself. */
 CUresult sp_backing_grant(spm_pool pool, int peer, CUmemAccess_flags flags);
+
+/** sp_backing_reserves() - does a pool have this address for itself, mapped or not? */
+bool sp_backing_reserves(CUdeviceptr address);
 
 /** sp_backing_is_native() - is a block here plain cuMemAlloc memory? */
 static inline bool sp_backing_is_native(const struct sp_segment *segment)

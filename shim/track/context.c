@@ -13,12 +13,10 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "base/config.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "track/pools.h"
 #include "track/state.h"
-
-#define MIB ((size_t)1 << 20)
 
 /* Guarded by: table_lock. Both lists only grow, newest first. */
 static struct sp_context *_Atomic contexts;
@@ -63,35 +61,6 @@ static bool has_vmm_calls(void)
                sp_driver.cuMemSetAccess;
 }
 
-/* Asynchronous blocks outlive contexts, so cuMemAlloc segments cannot be behind them (A20). */
-static bool can_pool_async(const struct sp_device *device)
-{
-        const struct sp_config *config = sp_config();
-
-        if (!device->default_pool || !sp_driver.cuDeviceGetMemPool)
-                return false;
-        return config->mode == SP_MODE_OBSERVE ||
-               (device->has_vmm && config->backing != SP_BACKING_NATIVE);
-}
-
-static spm_pool make_async_pool(const struct sp_device *device)
-{
-        const struct sp_config *config = sp_config();
-        struct spm_pool_config wish = {
-                .kind = SPM_POOL_ASYNC,
-                .provider =
-                        config->mode == SP_MODE_OBSERVE ? SPM_PROVIDER_MODEL : SPM_PROVIDER_CALLER,
-                .device = device->ordinal,
-                .keep = sp_amount_bytes(config->keep, device->total_bytes),
-        };
-        spm_pool pool;
-
-        if (spm_pool_create(sp_model_enter(), &wish, &pool) != SPM_OK)
-                pool = 0;
-        sp_model_leave();
-        return pool;
-}
-
 static struct sp_device *make_device(CUdevice ordinal)
 {
         struct sp_device *device = calloc(1, sizeof(*device));
@@ -109,14 +78,7 @@ static struct sp_device *make_device(CUdevice ordinal)
             !has(ordinal, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) ||
             sp_driver.cuDeviceGetDefaultMemPool(&device->default_pool, ordinal) != CUDA_SUCCESS)
                 device->default_pool = NULL;
-        if (can_pool_async(device)) {
-                CUmemoryPool current = NULL;
-
-                atomic_init(&device->is_default_current,
-                            sp_driver.cuDeviceGetMemPool(&current, ordinal) == CUDA_SUCCESS &&
-                                    current == device->default_pool);
-                device->async_pool = make_async_pool(device);
-        }
+        sp_pools_make_async(device);
         return device;
 }
 
@@ -128,6 +90,7 @@ static void discard_device(struct sp_device *device)
                 return;
         spm_pool_destroy(sp_model_enter(), device->async_pool, &none);
         sp_model_leave();
+        sp_range_leave(&device->range);
         free(device);
 }
 
@@ -177,31 +140,15 @@ static struct sp_context *find(CUcontext handle, unsigned long long id)
         return context;
 }
 
-/* Blocks as the driver lays them out: 512 bytes apart, above 1 MiB on pages of 2 MiB (M17). */
 static bool add_to_model(struct sp_context *context)
 {
-        const struct sp_config *config = sp_config();
-        bool observes = config->mode == SP_MODE_OBSERVE;
-        bool is_native = !context->device->has_vmm || config->backing == SP_BACKING_NATIVE;
-        struct spm_pool_config wish = {
-                .kind = SPM_POOL_SYNC,
-                .provider = observes ? SPM_PROVIDER_MODEL : SPM_PROVIDER_CALLER,
-                .device = context->device->ordinal,
-                .release_needs_idle = is_native,
-                .keep = sp_amount_bytes(config->keep, context->device->total_bytes),
-                .pending_limit = sp_amount_bytes(config->pending, context->device->total_bytes),
-                .large_size = MIB,
-                .large_align = 2 * MIB,
-        };
         struct spm_model *model = sp_model_enter();
         bool done = spm_context_add(model, context->device->ordinal, &context->model) == SPM_OK &&
                     spm_stream_add(model, context->model, SPM_STREAM_LEGACY, &context->legacy) ==
                             SPM_OK;
 
-        wish.context = context->model;
-        done = done && spm_pool_create(model, &wish, &context->sync_pool) == SPM_OK;
         sp_model_leave();
-        return done;
+        return done && sp_pools_make_sync(context);
 }
 
 /* Retaining an active primary context and releasing it again changes nothing. */
@@ -230,6 +177,7 @@ static void discard(struct sp_context *context)
                 return;
         spm_context_remove(sp_model_enter(), context->model, &none);
         sp_model_leave();
+        sp_range_leave(&context->range);
         free(context);
 }
 

@@ -22,6 +22,7 @@
 #include "base/table.h"
 #include "driver/driver.h"
 #include "stamp/stamp.h"
+#include "track/range.h"
 
 struct sp_stream;
 
@@ -33,6 +34,7 @@ struct sp_device {
         bool has_rdma_vmm;
         CUmemoryPool default_pool;      /* the driver's; NULL where it has no pools */
         spm_pool async_pool;            /* ours; 0: asynchronous memory is the driver's */
+        struct sp_range range;          /* of that pool */
         atomic_bool is_default_current; /* cuMemAllocAsync would use default_pool */
         atomic_bool primary_down;       /* counted in sp_primaries_down */
         struct sp_device *next;
@@ -46,6 +48,7 @@ struct sp_context {
         spm_context model;
         spm_stream legacy;
         spm_pool sync_pool;
+        struct sp_range range;                   /* of that pool */
         struct sp_stream *_Atomic legacy_stream; /* stream.c's; NULL until first used */
         struct sp_stamper stamper;
         /* Nothing is pooled here: a green context, or one that could not be set up. */

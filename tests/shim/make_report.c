@@ -93,6 +93,7 @@ void sp_route_figures(struct sp_figures *figures)
                         .hits = 2310,
                         .grows = 2,
                         .releases = 1,
+                        .moves = 1,
                 };
 }
 

@@ -12,6 +12,7 @@
 
 #include "driver/driver.h"
 #include "tests/shim/begin.h"
+#include "tests/shim/growing.h"
 #include "tests/sim_driver/control.h"
 
 #define BLOCK ((size_t)48 << 20) /* more than a usual segment: each has one of its own */
@@ -86,4 +87,41 @@ Test(peers, of_a_pool_may_use_its_blocks, .init = start)
         before = sim_calls("cuMemSetAccess");
         cr_assert_eq(sp_on_cuMemAllocAsync(&pointer, BLOCK, CU_STREAM_LEGACY), CUDA_SUCCESS);
         cr_expect_eq(sim_calls("cuMemSetAccess") - before, 2);
+}
+
+/* Segments of one range are mapped one by one, and each mapping has rights of its own. */
+
+static unsigned long long rights_at(CUdeviceptr address)
+{
+        CUmemLocation peer = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0};
+        unsigned long long flags = 77;
+
+        cr_assert_eq(sp_driver.cuMemGetAccess(&flags, &peer, address), CUDA_SUCCESS);
+        return flags;
+}
+
+Test(peers, may_use_every_segment_of_a_range_wherever_it_is_moved, .init = start)
+{
+        struct sp_context *context = sp_context_current();
+        CUdeviceptr first = context->range.base + context->range.size / 2, next = first + BLOCK;
+        struct spm_actions actions = forget(context->sync_pool);
+
+        perform(&actions);
+        grow(context->sync_pool, first, BLOCK);
+        cr_expect_eq(rights_at(first), CU_MEM_ACCESS_FLAGS_PROT_NONE);
+        grants_of(enable, there);
+        cr_expect_eq(rights_at(first), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+
+        actions = forget(context->sync_pool);
+        cr_assert_eq(actions.count, 1);
+        actions.item[0].moves = true;
+        add_grow(&actions, context->sync_pool, next, BLOCK);
+        add_grow(&actions, context->sync_pool, next + BLOCK, BLOCK);
+        perform(&actions);
+        cr_expect_eq(rights_at(next), CU_MEM_ACCESS_FLAGS_PROT_READWRITE, "moved");
+        cr_expect_eq(rights_at(next + BLOCK), CU_MEM_ACCESS_FLAGS_PROT_READWRITE, "new");
+
+        grants_of(sp_on_cuCtxDisablePeerAccess, there);
+        cr_expect_eq(rights_at(next), CU_MEM_ACCESS_FLAGS_PROT_NONE);
+        cr_expect_eq(rights_at(next + BLOCK), CU_MEM_ACCESS_FLAGS_PROT_NONE);
 }

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Grow -- segments of the pools come and go */
+
+#include "route/grow.h"
+
+#include <assert.h>
+
+#include "base/log.h"
+#include "route/perform.h"
+#include "track/backing.h"
+#include "track/state.h"
+
+static struct sp_device *owner_of(spm_pool pool, struct sp_context **context)
+{
+        *context = NULL;
+        while ((*context = sp_context_each(*context)))
+                if ((*context)->sync_pool == pool)
+                        return (*context)->device;
+        for (struct sp_device *device = sp_device_each(NULL); device;
+             device = sp_device_each(device))
+                if (device->async_pool == pool)
+                        return device;
+        return NULL;
+}
+
+/* First what the model would like, then what it needs, then what it needs once the other pools of
+ * the device have given back what they hold ready. What this pool holds ready is the model's to
+ * move, if it can be moved. Waiting is the model's to ask for. */
+static CUresult obtain(const struct spm_action *action, struct sp_spares *spares,
+                       struct sp_segment **segment)
+{
+        struct sp_backing_wish wish = {
+                .pool = action->pool,
+                .address = action->address,
+                .size = action->address ? action->size : action->preferred,
+                .spares = spares,
+        };
+        spm_pool spared = action->address ? action->pool : 0;
+        CUresult result;
+
+        wish.device = owner_of(action->pool, &wish.context);
+        if (!wish.device)
+                return CUDA_ERROR_INVALID_CONTEXT;
+        result = sp_backing_obtain(&wish, segment);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && wish.size > action->size) {
+                wish.size = action->size;
+                result = sp_backing_obtain(&wish, segment);
+        }
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_trim_device(wish.device, spared))
+                result = sp_backing_obtain(&wish, segment);
+        sp_context_note_result(wish.context, result);
+        return result;
+}
+
+void sp_grow(const struct spm_action *action, struct spm_request *request, struct sp_spares *spares)
+{
+        enum spm_status status = SPM_E_OUT_OF_MEMORY;
+        struct sp_segment *segment;
+        CUresult result;
+        spm_segment id;
+
+        assert(request);
+        result = obtain(action, spares, &segment);
+        if (result == CUDA_SUCCESS) {
+                sp_log(SP_LOG_DEBUG, "pool %u: obtained %zu MiB", action->pool,
+                       segment->size >> 20);
+                status = spm_segment_add(sp_model_enter(), action->pool, segment->base,
+                                         segment->size, segment, &id);
+                sp_model_leave();
+                if (status != SPM_OK)
+                        sp_backing_give_back(segment, NULL);
+        }
+        if (status == SPM_OK)
+                return;
+        sp_log(SP_LOG_INFO, "pool %u: no %zu bytes to be had from the driver (%d)", action->pool,
+               action->size, (int)result);
+        spm_grow_failed(sp_model_enter(), request);
+        sp_model_leave();
+}
+
+void sp_shrink(const struct spm_action *action, struct sp_spares *spares)
+{
+        sp_log(SP_LOG_DEBUG, "pool %u: %s %zu MiB", action->pool,
+               action->moves ? "moves" : "gave back", action->size >> 20);
+        sp_backing_give_back(action->cookie, action->moves ? spares : NULL);
+}

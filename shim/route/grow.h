@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SP_ROUTE_GROW_H
+#define SP_ROUTE_GROW_H
+
+/*
+ * Grow -- segments of the pools come and go
+ *
+ * What the two of sp_perform()'s actions do that are about memory itself. A
+ * segment that moves is released and obtained in one list; its physical memory
+ * is among the spares in between.
+ */
+
+#include <streampool/model.h>
+
+#include "track/chunk.h"
+
+/** sp_grow() - obtains memory, and tells the model that it came, or that it did not. */
+void sp_grow(const struct spm_action *action, struct spm_request *request,
+             struct sp_spares *spares);
+
+/** sp_shrink() - gives the memory of a segment back. */
+void sp_shrink(const struct spm_action *action, struct sp_spares *spares);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Pools -- what a device and a context have of their own in the model */
+
+#include "track/pools.h"
+
+#include "base/config.h"
+#include "track/state.h"
+
+#define MIB ((size_t)1 << 20)
+
+_Static_assert((int)SP_GROWTH_BALANCED == (int)SPM_GROWTH_BALANCED &&
+                       (int)SP_GROWTH_SPEED == (int)SPM_GROWTH_SPEED &&
+                       (int)SP_GROWTH_TIGHT == (int)SPM_GROWTH_TIGHT,
+               "the words of STREAMPOOL_GROWTH are in the model's order");
+
+static bool is_mapped(const struct sp_device *device)
+{
+        return device->has_vmm && sp_config()->backing != SP_BACKING_NATIVE;
+}
+
+/* What both kinds have in common, and the range that @pool's segments will be in. */
+static struct spm_pool_config wish_for(const struct sp_device *device, struct sp_range *range)
+{
+        const struct sp_config *config = sp_config();
+        bool observes = config->mode == SP_MODE_OBSERVE;
+
+        if (!observes && is_mapped(device))
+                sp_range_reserve(range, device->total_bytes);
+        return (struct spm_pool_config){
+                .provider = observes ? SPM_PROVIDER_MODEL : SPM_PROVIDER_CALLER,
+                .device = device->ordinal,
+                .keep = sp_amount_bytes(config->keep, device->total_bytes),
+                .growth = (enum spm_growth)config->growth,
+                .decay = config->decay,
+                .range_base = range->base,
+                .range_size = range->size,
+        };
+}
+
+static bool create(const struct spm_pool_config *wish, spm_pool *pool)
+{
+        bool done = spm_pool_create(sp_model_enter(), wish, pool) == SPM_OK;
+
+        sp_model_leave();
+        return done;
+}
+
+/* Asynchronous blocks outlive contexts, so cuMemAlloc segments cannot be behind them (A20). */
+static bool can_pool_async(const struct sp_device *device)
+{
+        return device->default_pool && sp_driver.cuDeviceGetMemPool &&
+               (sp_config()->mode == SP_MODE_OBSERVE || is_mapped(device));
+}
+
+void sp_pools_make_async(struct sp_device *device)
+{
+        CUmemoryPool current = NULL;
+        struct spm_pool_config wish;
+
+        if (!can_pool_async(device))
+                return;
+        atomic_init(&device->is_default_current,
+                    sp_driver.cuDeviceGetMemPool(&current, device->ordinal) == CUDA_SUCCESS &&
+                            current == device->default_pool);
+        wish = wish_for(device, &device->range);
+        wish.kind = SPM_POOL_ASYNC;
+        if (!create(&wish, &device->async_pool)) {
+                device->async_pool = 0;
+                sp_range_leave(&device->range);
+                device->range.base = 0;
+        }
+}
+
+/* Blocks as the driver lays them out: 512 bytes apart, above 1 MiB on pages of 2 MiB (M17). */
+bool sp_pools_make_sync(struct sp_context *context)
+{
+        const struct sp_device *device = context->device;
+        struct spm_pool_config wish = wish_for(device, &context->range);
+
+        wish.kind = SPM_POOL_SYNC;
+        wish.context = context->model;
+        wish.release_needs_idle = !is_mapped(device);
+        wish.pending_limit = sp_amount_bytes(sp_config()->pending, device->total_bytes);
+        wish.large_size = MIB;
+        wish.large_align = 2 * MIB;
+        return create(&wish, &context->sync_pool);
+}
