@@ -51,12 +51,13 @@ extern __thread unsigned int sp_counter_place __attribute__((tls_model("initial-
 
 unsigned int sp_counter_settle(void);
 
-static inline void sp_counter_add(enum sp_counter counter, uint64_t n)
+/* Return: what this thread and those that share its line had counted before. */
+static inline uint64_t sp_counter_add(enum sp_counter counter, uint64_t n)
 {
         unsigned int place = sp_counter_place ? sp_counter_place : sp_counter_settle();
 
-        atomic_fetch_add_explicit(&sp_counter_shards[place - 1].value[counter], n,
-                                  memory_order_relaxed);
+        return atomic_fetch_add_explicit(&sp_counter_shards[place - 1].value[counter], n,
+                                         memory_order_relaxed);
 }
 
 #define sp_count_add(name, n) sp_counter_add(SP_COUNTER_##name, (n))

@@ -11,7 +11,8 @@
  *                STREAMPOOL_BATCH frees records an event
  *
  * and no host allocation but for a slab of records now and then. A test counts
- * them: tests/shim/hot_path.c.
+ * them: tests/shim/hot_path.c. One of SP_TICK_CALLS allocations looks at the
+ * clock, too, and ten times in STREAMPOOL_DECAY one takes the model's lock again.
  *
  * Whatever the pool does not serve is the driver's, with the caller's own
  * arguments: refusals, captures, memory of other kinds. Words of an error are
@@ -29,6 +30,7 @@
 #include "base/life.h"
 #include "report/counters.h"
 #include "route/perform.h"
+#include "route/tick.h"
 #include "route/whole.h"
 #include "track/ledger.h"
 #include "track/state.h"
@@ -115,7 +117,8 @@ static void write_down(const struct spm_allocation *block, enum sp_kind kind,
         };
 
         sp_ledger_add(&entry);
-        sp_count(allocs_pooled);
+        if (sp_count(allocs_pooled) % SP_TICK_CALLS == 0)
+                sp_tick();
 }
 
 /* The driver served; the mirror is told what the pool would have done. */

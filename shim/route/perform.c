@@ -18,6 +18,7 @@
 #include "report/counters.h"
 #include "route/grow.h"
 #include "route/stamps.h"
+#include "route/tick.h"
 #include "route/whole.h"
 #include "track/state.h"
 #include "track/stream.h"
@@ -294,6 +295,8 @@ bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocati
         assert(steps < STEPS_MAX);
         if (steps == STEPS_MAX)
                 sp_life_off("an allocation from the pool never ends");
+        if (steps)
+                sp_tick();
         if (status != SPM_OK || kept || sp_config()->mode == SP_MODE_OBSERVE)
                 return status == SPM_OK;
 

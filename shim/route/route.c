@@ -7,6 +7,7 @@
 #include "base/config.h"
 #include "base/life.h"
 #include "route/perform.h"
+#include "route/tick.h"
 #include "track/state.h"
 
 bool sp_route_start(void)
@@ -116,4 +117,5 @@ void sp_sync_finish(struct sp_sync *sync, enum spm_sync how, CUresult result)
         spm_sync_end(sp_model_enter(), &sync->ticket, how, result == CUDA_SUCCESS, &actions);
         sp_model_leave();
         sp_perform(&actions, NULL);
+        sp_tick();
 }
