@@ -5,6 +5,7 @@
 #include "route/grow.h"
 
 #include <assert.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "route/perform.h"
@@ -53,28 +54,49 @@ static CUresult obtain(const struct spm_action *action, struct sp_spares *spares
         return result;
 }
 
-void sp_grow(const struct spm_action *action, struct spm_request *request, struct sp_spares *spares)
+/* What the other one does there takes some ten microseconds; it may have to find memory first. */
+static void wait_a_moment(void)
 {
-        enum spm_status status = SPM_E_OUT_OF_MEMORY;
+        const struct timespec moment = {.tv_nsec = 20000};
+
+        nanosleep(&moment, NULL);
+}
+
+static enum spm_status add(const struct spm_action *action, struct sp_segment *segment)
+{
+        enum spm_status status;
+        spm_segment id;
+
+        sp_log(SP_LOG_DEBUG, "pool %u: obtained %zu MiB", action->pool, segment->size >> 20);
+        status = spm_segment_add(sp_model_enter(), action->pool, segment->base, segment->size,
+                                 segment, &id);
+        sp_model_leave();
+        if (status != SPM_OK)
+                sp_backing_give_back(segment, NULL);
+        return status;
+}
+
+bool sp_grow(const struct spm_action *action, struct spm_request *request, struct sp_spares *spares)
+{
         struct sp_segment *segment;
         CUresult result;
-        spm_segment id;
 
         assert(request);
         result = obtain(action, spares, &segment);
-        if (result == CUDA_SUCCESS) {
-                sp_log(SP_LOG_DEBUG, "pool %u: obtained %zu MiB", action->pool,
-                       segment->size >> 20);
-                status = spm_segment_add(sp_model_enter(), action->pool, segment->base,
-                                         segment->size, segment, &id);
-                sp_model_leave();
-                if (status != SPM_OK)
-                        sp_backing_give_back(segment, NULL);
+        if (result == CUDA_SUCCESS && add(action, segment) == SPM_OK)
+                return true;
+        if (result == CUDA_ERROR_ALREADY_MAPPED) {
+                wait_a_moment();
+                return true;
         }
-        if (status == SPM_OK)
-                return;
         sp_log(SP_LOG_INFO, "pool %u: no %zu bytes to be had from the driver (%d)", action->pool,
                action->size, (int)result);
+        sp_grow_refuse(request);
+        return false;
+}
+
+void sp_grow_refuse(struct spm_request *request)
+{
         spm_grow_failed(sp_model_enter(), request);
         sp_model_leave();
 }

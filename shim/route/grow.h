@@ -10,13 +10,24 @@
  * is among the spares in between.
  */
 
+#include <stdbool.h>
 #include <streampool/model.h>
 
 #include "track/chunk.h"
 
-/** sp_grow() - obtains memory, and tells the model that it came, or that it did not. */
-void sp_grow(const struct spm_action *action, struct spm_request *request,
+/**
+ * sp_grow() - obtains memory, and tells the model that it came, or that it did not
+ *
+ * Two requests that grow one pool at once can be sent to the same place. The one that comes second
+ * tells the model nothing, so that its next step finds what the first one brought.
+ *
+ * Return: false if nothing was to be had.
+ */
+bool sp_grow(const struct spm_action *action, struct spm_request *request,
              struct sp_spares *spares);
+
+/** sp_grow_refuse() - tells the model that there is nothing to be had. */
+void sp_grow_refuse(struct spm_request *request);
 
 /** sp_shrink() - gives the memory of a segment back. */
 void sp_shrink(const struct spm_action *action, struct sp_spares *spares);

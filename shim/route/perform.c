@@ -224,8 +224,21 @@ static void perform_drop(const struct spm_action *action)
 
 /* all of them */
 
-static bool perform_one(const struct spm_action *action, struct spm_request *request,
-                        struct sp_spares *spares)
+struct performing {
+        struct spm_request *request;
+        struct sp_spares *spares;
+        bool refused; /* a growth of this list: what comes after it would be of no use */
+};
+
+static void perform_grow(const struct spm_action *action, struct performing *performing)
+{
+        if (performing->refused)
+                sp_grow_refuse(performing->request);
+        else
+                performing->refused = !sp_grow(action, performing->request, performing->spares);
+}
+
+static bool perform_one(const struct spm_action *action, struct performing *performing)
 {
         switch (action->kind) {
         case SPM_ACT_RECORD:
@@ -239,16 +252,18 @@ static bool perform_one(const struct spm_action *action, struct spm_request *req
                 perform_poll_stream(action);
                 return true;
         case SPM_ACT_WAIT_HOST:
+                sp_spares_drop(performing->spares);
                 perform_poll(action, true);
                 return true;
         case SPM_ACT_SYNC_CONTEXT:
+                sp_spares_drop(performing->spares);
                 perform_sync_context(action);
                 return true;
         case SPM_ACT_GROW:
-                sp_grow(action, request, spares);
+                perform_grow(action, performing);
                 return true;
         case SPM_ACT_RELEASE:
-                sp_shrink(action, spares);
+                sp_shrink(action, performing->spares);
                 return true;
         case SPM_ACT_DROP:
                 perform_drop(action);
@@ -257,41 +272,55 @@ static bool perform_one(const struct spm_action *action, struct spm_request *req
         return true;
 }
 
-bool sp_perform(const struct spm_actions *actions, struct spm_request *request)
+static bool perform_all(const struct spm_actions *actions, struct spm_request *request,
+                        struct sp_spares *spares)
 {
+        struct performing performing = {.request = request, .spares = spares};
         CUstreamCaptureMode mode;
-        struct sp_spares spares;
         bool kept = true;
 
         if (!actions->count)
                 return true;
-        spares.count = 0;
         mode = sp_bracket_open();
         for (unsigned int i = 0; i < actions->count; i++)
-                kept = perform_one(&actions->item[i], request, &spares) && kept;
-        sp_spares_drop(&spares);
+                kept = perform_one(&actions->item[i], &performing) && kept;
         sp_bracket_close(mode);
         return kept;
 }
 
-/* A request ends after a handful of steps; one that does not is a broken promise of the model,
- * and the program must not pay for it: builds without assertions do without the pool then. */
-#define STEPS_MAX 1000
+bool sp_perform(const struct spm_actions *actions, struct spm_request *request)
+{
+        struct sp_spares spares;
+        bool kept;
+
+        spares.count = 0;
+        kept = perform_all(actions, request, &spares);
+        sp_spares_drop(&spares);
+        return kept;
+}
+
+/* A request ends after a handful of steps, or after some thousands if it fills a device with small
+ * pieces; one that does not is a broken promise of the model, and the program must not pay for it:
+ * builds without assertions do without the pool then. */
+#define STEPS_MAX 20000
 
 bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocation *block)
 {
         struct spm_request request = {
                 .pool = pool, .stream = stream, .size = size, .may_wait = true};
         struct spm_actions actions;
+        struct sp_spares spares;
         enum spm_status status;
         unsigned int steps = 0;
         bool kept;
 
+        spares.count = 0;
         do {
                 status = spm_alloc(sp_model_enter(), &request, block, &actions);
                 sp_model_leave();
-                kept = sp_perform(&actions, &request);
+                kept = perform_all(&actions, &request, &spares);
         } while (status == SPM_AGAIN && ++steps < STEPS_MAX);
+        sp_spares_drop(&spares);
         assert(steps < STEPS_MAX);
         if (steps == STEPS_MAX)
                 sp_life_off("an allocation from the pool never ends");

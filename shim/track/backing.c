@@ -128,15 +128,19 @@ static CUresult map(struct sp_segment *segment, const struct sp_backing_wish *wi
         if (result != CUDA_SUCCESS)
                 goto undo_addresses;
         result = sp_driver.cuMemMap(segment->base, segment->size, 0, segment->chunk.handle, 0);
+        /* All of it is in order, but for the addresses: others can have had the same wish. */
+        if (result == CUDA_ERROR_INVALID_VALUE && segment->range)
+                result = CUDA_ERROR_ALREADY_MAPPED;
         if (result != CUDA_SUCCESS)
                 goto undo_take;
+        segment->chunk.was_mapped = true;
         result = set_access(segment, segment->device->ordinal, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
         if (result == CUDA_SUCCESS)
                 return CUDA_SUCCESS;
 
         sp_driver.cuMemUnmap(segment->base, segment->size);
 undo_take:
-        sp_chunk_give(&segment->chunk, NULL);
+        sp_chunk_give(&segment->chunk, wish->spares);
 undo_addresses:
         give_addresses(segment);
         return result;

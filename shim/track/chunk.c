@@ -8,8 +8,6 @@
 
 #include "track/chunk.h"
 
-#include <assert.h>
-
 #include "report/counters.h"
 
 static CUresult create(struct sp_chunk *chunk)
@@ -35,7 +33,7 @@ static bool take_spare(struct sp_chunk *chunk, struct sp_spares *spares)
                         continue;
                 *chunk = *spare;
                 *spare = spares->item[--spares->count];
-                sp_count(segments_moved);
+                sp_count_add(segments_moved, chunk->was_mapped);
                 return true;
         }
         return false;
@@ -57,8 +55,7 @@ CUresult sp_chunk_take(struct sp_chunk *chunk, struct sp_device *device, size_t 
 
 void sp_chunk_give(const struct sp_chunk *chunk, struct sp_spares *spares)
 {
-        if (spares) {
-                assert(spares->count < SPM_ACTIONS_MAX);
+        if (spares && spares->count < SP_SPARES_MAX) {
                 spares->item[spares->count++] = *chunk;
                 return;
         }

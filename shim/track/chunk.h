@@ -10,12 +10,12 @@
  * the driver's search for memory and its clearing of it, and nobody else in the
  * system can take it in between.
  *
- * Spares belong to one call, which ends by giving back what it had no use for.
+ * Spares belong to one call of the program's, which gives back what it had no
+ * use for before it waits for anything, and at its end.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <streampool/model.h>
 
 #include "driver/driver.h"
 #include "track/context.h"
@@ -24,11 +24,14 @@ struct sp_chunk {
         struct sp_device *device;
         size_t size;
         CUmemGenericAllocationHandle handle;
+        bool was_mapped;
 };
+
+#define SP_SPARES_MAX 64
 
 struct sp_spares {
         unsigned int count;
-        struct sp_chunk item[SPM_ACTIONS_MAX];
+        struct sp_chunk item[SP_SPARES_MAX];
 };
 
 /**
@@ -40,7 +43,7 @@ struct sp_spares {
 CUresult sp_chunk_take(struct sp_chunk *chunk, struct sp_device *device, size_t size,
                        struct sp_spares *spares);
 
-/** sp_chunk_give() - the memory is the driver's again, or a spare if @spares is not NULL. */
+/** sp_chunk_give() - a spare if there is room, else the driver's again. @spares: NULL for none. */
 void sp_chunk_give(const struct sp_chunk *chunk, struct sp_spares *spares);
 
 /** sp_spares_drop() - gives all of them back. Return: true if there were any. */

@@ -24,7 +24,17 @@
 /* Not in the table of the shim, and by its plain name an older function. */
 CUresult cuMemsetD8_v2(CUdeviceptr address, unsigned char value, size_t count);
 
+void __real_spm_grow_failed(struct spm_model *model, struct spm_request *request);
+void __wrap_spm_grow_failed(struct spm_model *model, struct spm_request *request);
+
 static struct sp_context *context;
+static unsigned int refusals;
+
+void __wrap_spm_grow_failed(struct spm_model *model, struct spm_request *request)
+{
+        refusals++;
+        __real_spm_grow_failed(model, request);
+}
 
 static void start(void)
 {
@@ -38,7 +48,7 @@ TestSuite(range, .init = start);
 /* A place that the model has not come to yet. */
 static CUdeviceptr place(unsigned int number)
 {
-        return context->range.base + RANGE / 2 + number * CHUNK;
+        return context->range.base + RANGE / 4 * 3 + number * CHUNK;
 }
 
 static bool model_has(CUdeviceptr address)
@@ -90,9 +100,9 @@ Test(range, is_several_times_the_memory_and_there_from_the_beginning)
         cr_expect_eq(config.range_base, context->device->range.base);
 }
 
-static void start_short_of_addresses(unsigned int refusals)
+static void start_short_of_addresses(unsigned int times)
 {
-        for (unsigned int i = 1; i <= refusals; i++)
+        for (unsigned int i = 1; i <= times; i++)
                 sim_fail("cuMemAddressReserve", i, CUDA_ERROR_OUT_OF_MEMORY);
         start();
         sim_fail_none();
@@ -195,19 +205,21 @@ Test(range, of_a_device_is_not_that_of_its_contexts)
         cr_expect(is_mapped(address), "it outlives contexts");
 }
 
-/* Of two, the first is refused, whichever step it is that fails. */
-static void refuse_first(const char *symbol, int code)
+/* Of three, the second is refused, whichever step it is that fails; then the third is not tried. */
+static void refuse_second(const char *symbol, int code)
 {
         struct spm_actions actions = {0};
         size_t before = used();
 
-        add_grow(&actions, context->sync_pool, place(0), CHUNK);
-        add_grow(&actions, context->sync_pool, place(1), CHUNK);
-        sim_fail(symbol, 1, code);
+        for (unsigned int i = 0; i < 3; i++)
+                add_grow(&actions, context->sync_pool, place(i), CHUNK);
+        sim_fail(symbol, 2, code);
         perform(&actions);
-        cr_expect_not(is_mapped(place(0)) || model_has(place(0)), "%s", symbol);
-        cr_expect(is_mapped(place(1)) && model_has(place(1)), "%s", symbol);
+        cr_expect(is_mapped(place(0)) && model_has(place(0)), "%s", symbol);
+        cr_expect_not(is_mapped(place(1)) || model_has(place(1)), "%s", symbol);
+        cr_expect_not(is_mapped(place(2)) || model_has(place(2)), "%s", symbol);
         cr_expect_eq(used() - before, CHUNK, "%s", symbol);
+        cr_expect_eq(refusals, 2, "%s", symbol);
 
         actions = forget(context->sync_pool);
         perform(&actions);
@@ -217,17 +229,35 @@ static void refuse_first(const char *symbol, int code)
 
 Test(range, forgets_what_could_not_be_created)
 {
-        refuse_first("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY);
+        refuse_second("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 Test(range, forgets_what_could_not_be_mapped)
 {
-        refuse_first("cuMemMap", CUDA_ERROR_OUT_OF_MEMORY);
+        refuse_second("cuMemMap", CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 Test(range, forgets_what_could_not_be_made_accessible)
 {
-        refuse_first("cuMemSetAccess", CUDA_ERROR_INVALID_VALUE);
+        refuse_second("cuMemSetAccess", CUDA_ERROR_INVALID_VALUE);
+}
+
+/* Of two requests that were sent to one place the second goes on without a word: the model would
+ * take it for a lack of memory. */
+Test(range, is_not_refused_where_somebody_was_faster)
+{
+        struct spm_actions actions = {0};
+        size_t before = used();
+
+        grow(context->sync_pool, place(1), CHUNK);
+        add_grow(&actions, context->sync_pool, place(0), 2 * CHUNK);
+        add_grow(&actions, context->sync_pool, place(2), CHUNK);
+        perform(&actions);
+        cr_expect_eq(refusals, 0);
+        cr_expect_not(is_mapped(place(0)));
+        cr_expect(model_has(place(2)));
+        cr_expect_eq(used() - before, 2 * CHUNK);
+        cr_expect_eq(sp_counter_sum(SP_COUNTER_segments_moved), 0);
 }
 
 /* moves */
