@@ -52,19 +52,6 @@ static void finish_end(struct sp_context *context, bool ended)
         sp_ledger_context_gone(context->model);
 }
 
-/* Records that another thread made while the context ended, when nobody could see them yet. */
-static void finish_newer(const struct sp_context *newest, const struct sp_context *ended)
-{
-        struct sp_context *context = NULL;
-
-        while (ended && (context = sp_context_each(context)) && context != newest)
-                if (context->handle == ended->handle && context->id == ended->id &&
-                    !atomic_load(&context->gone)) {
-                        begin_end(context);
-                        finish_end(context, true);
-                }
-}
-
 /* The runtime releases the primary context while the process ends: nobody needs the figures of
  * what is left then, and the driver may be gone before we are done. */
 static struct sp_context *known(CUcontext handle)
@@ -74,16 +61,18 @@ static struct sp_context *known(CUcontext handle)
 
 static CUresult destroy(CUcontext handle, CUresult (*call)(CUcontext))
 {
-        struct sp_context *newest, *context;
+        struct sp_ending ending = {.handle = handle};
+        struct sp_context *context;
         CUresult result;
 
-        newest = sp_context_each(NULL);
+        if (!sp_life_is_on())
+                return call(handle);
+        sp_ending_begin(&ending);
         context = known(handle);
         begin_end(context);
         result = call(handle);
         finish_end(context, result == CUDA_SUCCESS);
-        if (result == CUDA_SUCCESS)
-                finish_newer(newest, context);
+        sp_ending_finish(&ending);
         return result;
 }
 
@@ -101,32 +90,40 @@ CUresult CUDAAPI sp_on_cuCtxDestroy_v2(CUcontext handle)
  * its handle must not be asked anything. */
 CUresult CUDAAPI sp_on_cuCtxDetach(CUcontext handle)
 {
-        struct sp_context *context = known(handle);
+        struct sp_ending ending = {.handle = handle};
+        struct sp_context *context;
         CUcontext current = NULL;
         CUresult result;
 
+        if (!sp_life_is_on())
+                return sp_driver.cuCtxDetach(handle);
+        sp_ending_begin(&ending);
+        context = known(handle);
         begin_end(context);
         result = sp_driver.cuCtxDetach(handle);
         finish_end(context, result == CUDA_SUCCESS &&
                                     sp_driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
                                     current != handle);
+        sp_ending_finish(&ending);
         return result;
 }
 
 #if CUDA_VERSION >= 12040
 CUresult CUDAAPI sp_on_cuGreenCtxDestroy(CUgreenCtx green)
 {
-        struct sp_context *newest = sp_context_each(NULL), *context = NULL;
-        CUcontext handle = NULL;
+        struct sp_ending ending = {0};
+        struct sp_context *context;
         CUresult result;
 
-        if (sp_life_is_on() && sp_driver.cuCtxFromGreenCtx(&handle, green) == CUDA_SUCCESS)
-                context = known(handle);
+        if (!sp_life_is_on() ||
+            sp_driver.cuCtxFromGreenCtx(&ending.handle, green) != CUDA_SUCCESS || !ending.handle)
+                return sp_driver.cuGreenCtxDestroy(green);
+        sp_ending_begin(&ending);
+        context = known(ending.handle);
         begin_end(context);
         result = sp_driver.cuGreenCtxDestroy(green);
         finish_end(context, result == CUDA_SUCCESS);
-        if (result == CUDA_SUCCESS)
-                finish_newer(newest, context);
+        sp_ending_finish(&ending);
         return result;
 }
 #endif
@@ -153,24 +150,21 @@ static bool is_over(const struct sp_context *context)
 
 static CUresult end_primary(CUdevice ordinal, CUresult (*call)(CUdevice), bool resets)
 {
-        struct sp_context *newest = sp_context_each(NULL), *context;
+        struct sp_ending ending = {.ordinal = ordinal};
+        struct sp_context *context = NULL;
         CUresult result;
 
         if (!sp_life_is_on())
                 return call(ordinal);
-        for (context = newest; context; context = context->next)
+        sp_ending_begin(&ending);
+        while ((context = sp_context_each(context)))
                 if (is_primary_of(context, ordinal))
                         begin_end(context);
         result = call(ordinal);
-        for (context = newest; context; context = context->next)
+        while ((context = sp_context_each(context)))
                 if (is_primary_of(context, ordinal))
                         finish_end(context, result == CUDA_SUCCESS && (resets || is_over(context)));
-        /* Those that another thread has made meanwhile, when nobody could see them yet. */
-        for (context = sp_context_each(NULL); context != newest; context = context->next)
-                if (is_primary_of(context, ordinal) && !sp_context_lives(context)) {
-                        begin_end(context);
-                        finish_end(context, true);
-                }
+        sp_ending_finish(&ending);
         return result;
 }
 

@@ -21,6 +21,10 @@
 /* Guarded by: table_lock. Both lists only grow, newest first. */
 static struct sp_context *_Atomic contexts;
 static struct sp_device *_Atomic devices;
+
+/* Guarded by: table_lock. Ends under way, and how many there were. */
+static struct sp_ending *endings;
+static atomic_uint endings_begun;
 static struct sp_lock table_lock = SP_LOCK_INIT(SP_RANK_CONTEXT);
 
 atomic_uint sp_primaries_down;
@@ -243,6 +247,36 @@ bool sp_context_finish_end(struct sp_context *context, bool ended)
         return first;
 }
 
+void sp_ending_begin(struct sp_ending *ending)
+{
+        sp_lock_take(&table_lock);
+        ending->next = endings;
+        endings = ending;
+        atomic_fetch_add(&endings_begun, 1);
+        sp_lock_drop(&table_lock);
+}
+
+void sp_ending_finish(struct sp_ending *ending)
+{
+        struct sp_ending **at = &endings;
+
+        sp_lock_take(&table_lock);
+        while (*at != ending)
+                at = &(*at)->next;
+        *at = ending->next;
+        sp_lock_drop(&table_lock);
+}
+
+static bool may_be_ending_locked(const struct sp_context *context)
+{
+        const struct sp_ending *ending = endings;
+
+        while (ending && (ending->handle ? ending->handle != context->handle
+                                         : ending->ordinal != context->device->ordinal))
+                ending = ending->next;
+        return ending;
+}
+
 bool sp_context_lives(const struct sp_context *context)
 {
         return context && id_of(context->handle) == context->id;
@@ -250,6 +284,7 @@ bool sp_context_lives(const struct sp_context *context)
 
 struct sp_context *sp_context_of(CUcontext handle)
 {
+        unsigned int begun = atomic_load(&endings_begun);
         unsigned long long id = id_of(handle);
         struct sp_context *context = find(handle, id), *made;
 
@@ -260,7 +295,7 @@ struct sp_context *sp_context_of(CUcontext handle)
                 return NULL;
         sp_lock_take(&table_lock);
         context = find(handle, id);
-        if (!context) {
+        if (!context && begun == atomic_load(&endings_begun) && !may_be_ending_locked(made)) {
                 context = made;
                 context->next = atomic_load(&contexts);
                 atomic_store(&contexts, context);
@@ -270,12 +305,6 @@ struct sp_context *sp_context_of(CUcontext handle)
         }
         sp_lock_drop(&table_lock);
         discard(made);
-        /* Reset while its record was made: if the thread that did it looked for records too early,
-         * the next one that ends the context finds this one. */
-        if (!made && context->is_primary && !sp_context_lives(context)) {
-                atomic_store(&context->forward_only, true);
-                return NULL;
-        }
         return context;
 }
 

@@ -100,6 +100,19 @@ static inline bool sp_context_pools(const struct sp_context *context)
 bool sp_context_enter(struct sp_context *context);
 void sp_context_leave(struct sp_context *context);
 
+/*
+ * The driver is about to be told to end a context, which may be one that nobody has asked about
+ * yet. Between these two no record of it is made, and one that was being made before is dropped:
+ * who makes a record asks the driver first, and what it said is old by then.
+ */
+struct sp_ending {
+        CUcontext handle; /* NULL: the primary one of @ordinal */
+        CUdevice ordinal;
+        struct sp_ending *next;
+};
+void sp_ending_begin(struct sp_ending *ending);
+void sp_ending_finish(struct sp_ending *ending);
+
 /** sp_context_begin_end() - the driver is about to be told to destroy it: waits until nobody is
  * between those two. */
 void sp_context_begin_end(struct sp_context *context);

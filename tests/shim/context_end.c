@@ -62,3 +62,54 @@ Test(context_end, not_while_one_of_our_calls_uses_it, .init = start)
         cr_assert(sp_context_enter(record), "it did not end");
         sp_context_leave(record);
 }
+
+/* A record is made of what the driver says of a context, and that takes a while. */
+
+static CUcontext primary;
+static CUresult (*ask)(size_t *free_bytes, size_t *total_bytes);
+
+static void start_unknown(void)
+{
+        CUdevice device;
+
+        start();
+        cr_assert_eq(cuDeviceGet(&device, 0), CUDA_SUCCESS);
+        cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&primary, device), CUDA_SUCCESS);
+        cr_assert_eq(cuCtxSetCurrent(primary), CUDA_SUCCESS);
+}
+
+Test(context_end, keeps_others_from_a_record_of_it, .init = start_unknown)
+{
+        struct sp_ending ending = {.ordinal = 0}, other = {.ordinal = 1};
+
+        sp_ending_begin(&ending);
+        sp_ending_begin(&other);
+        cr_expect_null(sp_context_current());
+        cr_expect_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS, "the driver's, then");
+        sp_ending_finish(&ending);
+        cr_expect_not_null(sp_context_current(), "the other end is none of its business");
+        sp_ending_finish(&other);
+        cr_expect_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+}
+
+/* Another thread's reset, in the middle of it. */
+static CUresult CUDAAPI ask_and_reset(size_t *free_bytes, size_t *total_bytes)
+{
+        CUresult result = ask(free_bytes, total_bytes);
+
+        sp_driver.cuMemGetInfo_v2 = ask;
+        cr_expect_eq(sp_on_cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+        cr_expect_eq(sp_driver.cuDevicePrimaryCtxRetain(&primary, 0), CUDA_SUCCESS);
+        return result;
+}
+
+Test(context_end, voids_a_record_that_is_being_made, .init = start_unknown)
+{
+        ask = sp_driver.cuMemGetInfo_v2;
+        sp_driver.cuMemGetInfo_v2 = ask_and_reset;
+        cr_expect_null(sp_context_current());
+        for (record = sp_context_each(NULL); record; record = sp_context_each(record))
+                cr_expect_neq(record->handle, primary);
+        record = sp_context_current();
+        cr_expect(record && record->is_primary && sp_context_lives(record));
+}
