@@ -200,6 +200,8 @@ Test(range, of_a_device_is_not_that_of_its_contexts)
         add_grow(&actions, context->device->async_pool, address, CHUNK);
         perform(&actions);
         cr_expect(model_has(address));
+        cr_expect_eq(atomic_load(&context->range.users), 1);
+        cr_expect_eq(atomic_load(&context->device->range.users), 2);
         cr_assert_eq(sp_on_cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
         begin_on(0);
         cr_expect(is_mapped(address), "it outlives contexts");
@@ -250,12 +252,14 @@ Test(range, is_not_refused_where_somebody_was_faster)
         size_t before = used();
 
         grow(context->sync_pool, place(1), CHUNK);
-        add_grow(&actions, context->sync_pool, place(0), 2 * CHUNK);
+        sim_calls_reset();
+        add_grow(&actions, context->sync_pool, place(0) + CHUNK / 2, CHUNK);
         add_grow(&actions, context->sync_pool, place(2), CHUNK);
         perform(&actions);
         cr_expect_eq(refusals, 0);
-        cr_expect_not(is_mapped(place(0)));
+        cr_expect_not(is_mapped(place(1) - 1));
         cr_expect(model_has(place(2)));
+        cr_expect_eq(sim_calls("cuMemCreate"), 1, "what the one could not use is the other's");
         cr_expect_eq(used() - before, 2 * CHUNK);
         cr_expect_eq(sp_counter_sum(SP_COUNTER_segments_moved), 0);
 }
@@ -388,6 +392,7 @@ Test(range, holds_no_pointers_where_nothing_is_mapped)
 
         cr_expect_eq(sp_on_cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, place(9)),
                      CUDA_ERROR_INVALID_VALUE);
+        cr_expect_eq(sim_calls("cuPointerGetAttribute"), 0, "the driver knows it as reserved");
         cr_expect_eq(sp_on_cuMemFree_v2(place(9)), CUDA_ERROR_INVALID_VALUE);
         cr_expect(sp_backing_reserves(place(9)));
         cr_expect(sp_backing_reserves(context->device->range.base));
