@@ -244,6 +244,20 @@ def small_device():
         clean(runs['pool'], f'random {seed}')
 
 
+def growths():
+    """The same while segments are moved and given back around what is in use."""
+    for growth in ('balanced', 'speed', 'tight'):
+        for seed, decay in ((30, '10s'), (31, '1ms'), (32, '0')):
+            settings = dict(SIM_TIME='threads' if seed == 31 else 'virtual', STREAMPOOL_KEEP='0',
+                            STREAMPOOL_GROWTH=growth, STREAMPOOL_DECAY=decay)
+            runs = same(app('random', seed, 600), modes=('pool',), **settings)
+            clean(runs['pool'], f'random {seed} {growth} {decay}')
+        result = shimmed(app('torture', 250, 4, 7), SIM_TIME='threads', STREAMPOOL_GROWTH=growth,
+                         STREAMPOOL_DECAY='1ms', STREAMPOOL_KEEP='0')
+        note(result.out.endswith('mismatches 0\n'), f'torture {growth}: {result.out}')
+        clean(result, f'torture {growth}')
+
+
 def clean(result, name):
     """Nothing leaked, nothing misused, and the pool did serve."""
     found, leaked = shimrun.findings(result.report), shimrun.leaks(result.report)
@@ -335,7 +349,7 @@ def injection_illegal():
 
 SUITES = {function.__name__: function for function in (
     faults, first_light, exchange, exit_code, report_paths, out_of_memory, retries, pressure,
-    free_sync, belts, random_programs, small_device, torture, threads, quarrels, devices,
+    free_sync, belts, random_programs, small_device, growths, torture, threads, quarrels, devices,
     injection_value, injection_memory, injection_illegal)}
 
 
