@@ -154,6 +154,18 @@ Test(spans, move_in_any_number)
         cr_expect_eq(word_at(third + 41 * PIECE - 4), 7);
 }
 
+/* The driver serves what the pool cannot, and needs the memory for it. */
+Test(spans, leave_nothing_behind_that_came_to_nothing)
+{
+        for (unsigned int i = 1; i <= 30; i++)
+                sim_fail("cuMemMap", i, CUDA_ERROR_OUT_OF_MEMORY);
+        alloc(3 * PIECE);
+        sim_fail_none();
+        cr_expect_eq(sim_calls("cuMemAlloc_v2"), 1);
+        cr_expect_gt(sim_calls("cuMemCreate"), 0);
+        cr_expect_eq(sim_calls("cuMemCreate"), sim_calls("cuMemRelease"));
+}
+
 /* A pointer to what was freed is unknown, whether or not its memory has moved away. */
 Test(spans, leave_no_pointers_behind)
 {
