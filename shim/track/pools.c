@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Pools -- what a device and a context have of their own in the model */
+/*
+ * Pools -- what a device and a context have of their own in the model
+ *
+ * Large blocks of cuMemAlloc begin at multiples of 64 KiB, which is what DMA
+ * over PCIe and dma-buf work in. The driver begins them at 2 MiB (M17) and
+ * promises 256 bytes; on traces of training that cost 2 to 7 % of all memory.
+ */
 
 #include "track/pools.h"
 
 #include "base/config.h"
 #include "track/state.h"
 
+#define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
 
 _Static_assert((int)SP_GROWTH_BALANCED == (int)SPM_GROWTH_BALANCED &&
@@ -72,7 +79,6 @@ void sp_pools_make_async(struct sp_device *device)
         }
 }
 
-/* Blocks as the driver lays them out: 512 bytes apart, above 1 MiB on pages of 2 MiB (M17). */
 bool sp_pools_make_sync(struct sp_context *context)
 {
         const struct sp_device *device = context->device;
@@ -83,6 +89,6 @@ bool sp_pools_make_sync(struct sp_context *context)
         wish.release_needs_idle = !is_mapped(device);
         wish.pending_limit = sp_amount_bytes(sp_config()->pending, device->total_bytes);
         wish.large_size = MIB;
-        wish.large_align = 2 * MIB;
+        wish.large_align = 64 * KIB;
         return create(&wish, &context->sync_pool);
 }
