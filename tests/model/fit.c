@@ -56,6 +56,82 @@ Test(fit, a_large_synchronous_block_is_aligned_and_the_gap_stays_useful)
         cr_expect_eq(bench_alloc(pool, 0, 2 * MIB) % 512, 0);
 }
 
+static spm_pool aligned_pool(void)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_SYNC,
+                .context = bench.context,
+                .large_size = 2 * MIB,
+                .large_align = 2 * MIB,
+        };
+
+        return bench_pool(config);
+}
+
+/* Ready blocks of 3 MiB that begin a MiB behind a multiple of two, two MiB in use, and the rest.
+ * Return: where all begins. */
+static uint64_t lay_out_crooked(spm_pool pool, size_t size, unsigned int count)
+{
+        uint64_t base = bench_give(pool, size);
+        uint64_t at[32];
+        unsigned int i;
+
+        for (i = 0; i < count; i++) {
+                cr_assert_eq(bench_alloc(pool, 0, MIB), base + i * 4 * MIB);
+                at[2 * i] = bench_alloc(pool, 0, 2 * MIB);
+                at[2 * i + 1] = bench_alloc(pool, 0, MIB);
+        }
+        cr_assert_eq(bench_alloc(pool, 0, 2 * MIB), base + count * 4 * MIB);
+        for (i = 0; i < 2 * count; i++)
+                bench_free(at[i], 0);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_QUERY);
+        return base;
+}
+
+Test(fit, an_aligned_request_passes_over_what_only_looks_large_enough)
+{
+        spm_pool pool = aligned_pool();
+        uint64_t base = lay_out_crooked(pool, 14 * MIB, 2);
+
+        cr_expect_eq(bench_alloc(pool, 0, 3 * MIB), base + 10 * MIB);
+        cr_expect_str_eq(bench.log, "");
+}
+
+Test(fit, an_aligned_request_does_not_look_at_all_that_look_large_enough)
+{
+        spm_pool pool = aligned_pool();
+        uint64_t base = lay_out_crooked(pool, 66 * MIB, 12);
+
+        cr_expect_eq(bench_alloc(pool, 0, 3 * MIB), base + 50 * MIB);
+        cr_expect_eq(bench_alloc(pool, 0, 3 * MIB), base + 54 * MIB);
+        cr_expect_str_eq(bench.log, "");
+        cr_expect_eq(bench_alloc(pool, 0, 2 * MIB), base + MIB, "what needs no alignment has one");
+}
+
+Test(fit, the_own_stream_has_an_aligned_block_from_the_middle_of_what_it_freed)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_ASYNC,
+                .large_size = MIB,
+                .large_align = 2 * MIB,
+                .small_size = 512,
+        };
+        spm_pool pool = bench_pool(config);
+        uint64_t base = bench_give(pool, 8 * MIB);
+        int i;
+
+        bench_alloc(pool, bench.s, 512 * KIB);
+        for (i = 0; i < 7; i++)
+                cr_assert_eq(bench_alloc(pool, bench.s, MIB), base + 512 * KIB + (size_t)i * MIB);
+        bench_alloc(pool, bench.s, 512 * KIB);
+        for (i = 0; i < 7; i++)
+                bench_free(base + 512 * KIB + (size_t)i * MIB, bench.s);
+        cr_expect_eq(bench_alloc(pool, bench.s, 3 * MIB), base + 2 * MIB);
+        cr_expect_eq(bench_alloc(pool, bench.s, MIB), base + 512 * KIB, "what is before it");
+        cr_expect_eq(bench_alloc(pool, bench.s, 2 * MIB - 512 * KIB), base + 6 * MIB, "behind it");
+        cr_expect_str_eq(bench.log, "");
+}
+
 Test(fit, the_own_stream_has_its_block_back_at_once)
 {
         uint64_t a = bench_alloc(bench.async, bench.s, 32 * MIB);
@@ -248,6 +324,59 @@ Test(fit, what_another_stream_could_have_is_joined_to_pending_memory_only_when_i
         bench_free(a, bench.s);
         cr_expect_eq(bench_stats(bench.async).ready_bytes, 12 * MIB);
         cr_expect_eq(bench_alloc(bench.async, bench.s, 30 * MIB), a);
+        cr_expect_str_eq(bench.log, "");
+}
+
+/* A stamp between two frees keeps them apart, for those who follow only the first. */
+Test(fit, what_was_freed_before_and_after_a_stamp_serves_together_when_it_is_needed)
+{
+        uint64_t base = bench_give(bench.async, 12 * MIB);
+        spm_event event;
+        int i;
+
+        for (i = 0; i < 3; i++)
+                cr_assert_eq(bench_alloc(bench.async, bench.s, 4 * MIB),
+                             base + (size_t)i * 4 * MIB);
+        bench_free(base + 8 * MIB, bench.s);
+        event = bench_record(bench.s);
+        bench_free(base + 4 * MIB, bench.s);
+        bench_record(bench.s);
+        bench_free(base, bench.s);
+        cr_expect_eq(bench_alloc(bench.async, bench.s, 12 * MIB), base);
+        cr_expect_str_eq(bench.log, "");
+        bench_free(base, bench.s);
+        bench_wait(bench.t, event);
+        cr_expect_neq(bench_alloc(bench.async, bench.t, 4 * MIB), base + 8 * MIB,
+                      "the latest free stands for all");
+}
+
+Test(fit, the_first_of_two_frees_can_be_followed_without_the_second)
+{
+        uint64_t base = bench_give(bench.async, 8 * MIB);
+        spm_event event;
+
+        cr_assert_eq(bench_alloc(bench.async, bench.s, 4 * MIB), base);
+        cr_assert_eq(bench_alloc(bench.async, bench.s, 4 * MIB), base + 4 * MIB);
+        bench_free(base, bench.s);
+        event = bench_record(bench.s);
+        bench_free(base + 4 * MIB, bench.s);
+        bench_wait(bench.t, event);
+        cr_expect_eq(bench_alloc(bench.async, bench.t, 4 * MIB), base);
+        cr_expect_str_eq(bench.log, "W");
+}
+
+Test(fit, ready_memory_before_pending_memory_serves_with_it)
+{
+        uint64_t base;
+
+        bench_alloc(bench.async, bench.t, 2 * MIB);
+        base = bench_give(bench.async, 32 * MIB);
+        cr_assert_eq(bench_alloc(bench.async, bench.s, 12 * MIB), base);
+        cr_assert_eq(bench_alloc(bench.async, bench.s, 20 * MIB), base + 12 * MIB);
+        bench_free(base, 0);
+        bench_free(base + 12 * MIB, bench.s);
+        cr_expect_eq(bench_stats(bench.async).ready_bytes, 12 * MIB);
+        cr_expect_eq(bench_alloc(bench.async, bench.s, 30 * MIB), base);
         cr_expect_str_eq(bench.log, "");
 }
 

@@ -31,6 +31,18 @@ Test(ladder, a_small_pool_grows_by_little_and_a_large_one_by_more)
         cr_expect_eq(bench.preferred, 16 * MIB, "a thirty-second of the pool");
 }
 
+Test(ladder, the_first_growth_is_as_large_as_the_pool_is_to_be)
+{
+        struct spm_pool_config config = {.kind = SPM_POOL_ASYNC, .initial_size = 9 * MIB};
+        spm_pool pool = bench_pool(config);
+
+        bench_alloc(pool, bench.s, 512);
+        cr_expect_eq(bench.grown, 2 * MIB);
+        cr_expect_eq(bench.preferred, 10 * MIB);
+        bench_alloc(pool, bench.s, 10 * MIB);
+        cr_expect_eq(bench.preferred, 10 * MIB, "and the next one as large as it must be");
+}
+
 Test(ladder, zero_and_overflow_are_invalid)
 {
         uint64_t hash = spm_hash(bench.model);

@@ -194,6 +194,24 @@ Test(limbo, a_free_on_a_blocking_stream_waits_for_the_legacy_stream_too)
         cr_expect_eq(bench_stats(bench.async).pending_bytes, 0);
 }
 
+/* Each waits for its stream and for the legacy stream. */
+Test(limbo, what_is_joined_waits_for_all_that_its_parts_waited_for)
+{
+        uint64_t base = bench_give(bench.async, 8 * MIB);
+
+        cr_assert_eq(bench_alloc(bench.async, bench.blocking, 4 * MIB), base);
+        cr_assert_eq(bench_alloc(bench.async, bench.blocking, 4 * MIB), base + 4 * MIB);
+        bench_free(base, bench.blocking);
+        bench_sync(SPM_SCOPE_STREAM, bench.legacy, SPM_SYNC_QUERY);
+        bench_free(base + 4 * MIB, bench.blocking);
+        cr_assert_eq(bench_alloc(bench.async, bench.blocking, 6 * MIB), base);
+        bench_free(base, bench.blocking);
+        bench_sync(SPM_SCOPE_STREAM, bench.blocking, SPM_SYNC_QUERY);
+        cr_expect_eq(bench_stats(bench.async).pending_bytes, 8 * MIB);
+        bench_sync(SPM_SCOPE_STREAM, bench.legacy, SPM_SYNC_QUERY);
+        cr_expect_eq(bench_stats(bench.async).pending_bytes, 0);
+}
+
 static void wait_in_context(spm_event event)
 {
         struct spm_scope whole = {SPM_SCOPE_CONTEXT, bench.context};

@@ -118,6 +118,9 @@ Test(pool, a_peer_is_another_device)
         spm_pool_set_access(bench.model, bench.async, 2, SPM_ACCESS_READ_WRITE);
         spm_pool_get_access(bench.model, bench.async, 1, &access);
         cr_expect_eq(access, SPM_ACCESS_READ);
+        spm_pool_set_access(bench.model, bench.async, 1, SPM_ACCESS_NONE);
+        spm_pool_get_access(bench.model, bench.async, 1, &access);
+        cr_expect_eq(access, SPM_ACCESS_NONE);
 }
 
 Test(pool, a_default_pool_is_never_destroyed)
