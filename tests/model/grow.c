@@ -278,7 +278,7 @@ Test(grow, a_balanced_pool_holds_a_sixty_fourth_and_a_piece_more_than_was_in_use
 
 Test(grow, a_fast_pool_holds_a_twelfth_and_a_piece_more_than_was_in_use)
 {
-        expect_bound(SPM_GROWTH_SPEED, (640 + 53 + 16) * MIB, 1);
+        expect_bound(SPM_GROWTH_SPEED, (640 + 16) * MIB + 640 * MIB / 12, 1);
 }
 
 Test(grow, a_tight_pool_holds_what_was_in_use)

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <streampool/model.h>
 
+#include "state.h"
+
 #define KIB   ((size_t)1 << 10)
 #define MIB   ((size_t)1 << 20)
 #define BASE  ((uint64_t)1 << 45)
@@ -345,6 +347,50 @@ static void refuse_each(bool for_ever)
                 told += scarce.refusals != 0;
         }
         cr_expect_gt(told, asked / 4, "%u of %zu", told, asked);
+}
+
+/* I10: a part of what is known outside begins in a segment that is in use, so that records are
+ * needed on the way; two are at hand, and there are no more. */
+Test(scarce, exported_memory_is_served_to_nobody_though_it_cannot_be_given_back)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_ASYNC,
+                .provider = SPM_PROVIDER_MODEL,
+                .max_size = 4 * MIB,
+                .small_size = 512,
+        };
+        size_t sizes[3] = {MIB + MIB / 2, MIB + MIB / 2, MIB};
+        uint64_t at[3];
+        struct spm_actions actions;
+        spm_pool pool;
+        unsigned int i;
+
+        cr_assert(set_up(0, false));
+        cr_assert_eq(spm_pool_create(scarce.model, &config, &pool), SPM_OK);
+        for (i = 0; i < 3; i++) {
+                struct spm_request request = {
+                        .pool = pool, .stream = scarce.streams[1], .size = sizes[i]};
+                struct spm_allocation allocation;
+
+                cr_assert_eq(spm_alloc(scarce.model, &request, &allocation, &actions), SPM_OK);
+                at[i] = allocation.address;
+        }
+        for (i = 1; i < 3; i++) {
+                cr_assert_eq(spm_export(scarce.model, at[i]), SPM_OK);
+                cr_assert_eq(spm_free(scarce.model, at[i], 0, SPM_FREE_SYNC, 0, NULL, &actions),
+                             SPM_OK);
+        }
+        scarce.model->spare->next->next = NULL;
+        scarce.model->spares = 2;
+        scarce.host.refused = 1;
+        scarce.host.for_ever = true;
+        spm_trim(scarce.model, pool, 0, NULL, &actions);
+        cr_expect_eq(stats(pool).ready_bytes, 0);
+        cr_expect_eq(stats(pool).sealed_bytes + stats(pool).rounded_current,
+                     stats(pool).reserved_current);
+        expect_consistent(1);
+        spm_model_free(scarce.model);
+        cr_expect_eq(scarce.host.held, 0);
 }
 
 Test(scarce, each_request_is_refused_once)
