@@ -208,11 +208,36 @@ Test(heap, exported_memory_of_a_range_is_given_back_in_whole_segments)
         bench_free(a, 0);
         trim(0);
         cr_expect_eq(bench_stats(pool).sealed_bytes, MIB, "b is in its last segment");
+        cr_expect_eq(bench_stats(pool).reserved_current, 6 * MIB);
         bench_free(b, 0);
         trim(0);
         cr_expect_eq(bench_stats(pool).sealed_bytes, 0);
         cr_expect_eq(bench_stats(pool).reserved_current, 4 * MIB, "and so is c in that of b");
         bench_free(c, 0);
         trim(0);
+        cr_expect_eq(bench_stats(pool).reserved_current, 0);
+}
+
+Test(heap, exported_memory_of_many_segments_is_given_back_in_steps)
+{
+        uint64_t a = bench_alloc(pool, bench.s, GIB);
+        struct spm_actions actions;
+        unsigned int steps = 0;
+        size_t sum = 0;
+        size_t released;
+        enum spm_status status;
+
+        cr_assert_eq(spm_export(bench.model, a), SPM_OK);
+        bench_free(a, 0);
+        do {
+                cr_assert_lt(steps++, 100u);
+                status = spm_trim(bench.model, pool, 0, &released, &actions);
+                cr_expect_gt(actions.count, 0u);
+                cr_expect_eq(bench_stats(pool).ready_bytes, 0, "I10");
+                sum += released;
+                bench_do(&actions, NULL);
+        } while (status == SPM_AGAIN);
+        cr_expect_eq(sum, GIB);
+        cr_expect_gt(steps, 1u);
         cr_expect_eq(bench_stats(pool).reserved_current, 0);
 }
