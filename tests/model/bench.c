@@ -143,14 +143,33 @@ static char letter_of(const struct spm_action *action)
         return letters[action->kind];
 }
 
+static void see(const struct spm_action *action)
+{
+        if (action->kind != SPM_ACT_GROW && action->kind != SPM_ACT_RELEASE)
+                return;
+        if (bench.seen_count < BENCH_SEEN)
+                bench.seen[bench.seen_count++] = *action;
+}
+
+static void start_log(void)
+{
+        bench.log[0] = '\0';
+        bench.seen_count = 0;
+}
+
 void bench_do(const struct spm_actions *actions, struct spm_request *request)
 {
+        bool growing = false;
         unsigned int i;
 
         for (i = 0; i < actions->count; i++) {
                 const struct spm_action *action = &actions->item[i];
 
                 note(letter_of(action));
+                see(action);
+                if (action->kind == SPM_ACT_RELEASE && action->moves)
+                        cr_assert_not(growing, "what makes way goes first");
+                growing = growing || action->kind == SPM_ACT_GROW;
                 if (action->kind == SPM_ACT_RECORD)
                         record(action);
                 else if (action->kind == SPM_ACT_GROW)
@@ -179,7 +198,7 @@ enum spm_status bench_try(spm_pool pool, spm_stream stream, size_t size, bool ma
         enum spm_status status;
         unsigned int steps = 0;
 
-        bench.log[0] = '\0';
+        start_log();
         do {
                 cr_assert_lt(steps++, 300u, "an allocation never ends");
                 status = spm_alloc(bench.model, &request, allocation, &actions);
@@ -197,12 +216,31 @@ uint64_t bench_alloc(spm_pool pool, spm_stream stream, size_t size)
         return allocation.address;
 }
 
+uint64_t bench_climb(spm_pool pool, size_t size)
+{
+        struct spm_allocation allocation;
+        enum spm_status status = bench_try(pool, bench.s, size, true, &allocation);
+
+        cr_assert(status == SPM_OK || status == SPM_E_OUT_OF_MEMORY, "%s", spm_status_name(status));
+        return status ? 0 : allocation.address;
+}
+
+size_t bench_seen(enum spm_action_kind kind)
+{
+        size_t bytes = 0;
+        unsigned int i;
+
+        for (i = 0; i < bench.seen_count; i++)
+                bytes += bench.seen[i].kind == kind ? bench.seen[i].size : 0;
+        return bytes;
+}
+
 void bench_free(uint64_t address, spm_stream stream)
 {
         struct spm_actions actions;
         enum spm_status status;
 
-        bench.log[0] = '\0';
+        start_log();
         status = spm_free(bench.model, address, 0, stream ? SPM_FREE_ASYNC : SPM_FREE_SYNC, stream,
                           NULL, &actions);
         cr_assert_eq(status, SPM_OK, "%s", spm_status_name(status));
@@ -217,7 +255,7 @@ spm_event bench_record(spm_stream stream)
         spm_event event;
 
         cr_assert_eq(spm_event_add(bench.model, &event), SPM_OK);
-        bench.log[0] = '\0';
+        start_log();
         cr_assert_eq(spm_record_begin(bench.model, event, where, &ticket, &actions), SPM_OK);
         bench_do(&actions, NULL);
         spm_record_end(bench.model, &ticket, true);
@@ -235,7 +273,7 @@ void bench_wait(spm_stream stream, spm_event event)
 
 void bench_sync(enum spm_scope_kind kind, uint32_t id, enum spm_sync how)
 {
-        bench.log[0] = '\0';
+        start_log();
         observe(kind, id, how, true);
 }
 

@@ -19,8 +19,10 @@
 #include <stdint.h>
 #include <streampool/model.h>
 
-#define KIB ((size_t)1 << 10)
-#define MIB ((size_t)1 << 20)
+#define KIB        ((size_t)1 << 10)
+#define MIB        ((size_t)1 << 20)
+
+#define BENCH_SEEN 4096
 
 struct bench {
         struct spm_model *model;
@@ -42,6 +44,9 @@ struct bench {
         uint64_t grown_at;  /* of the last growth: where; 0: anywhere */
         size_t grown;       /* ... bytes asked for */
         size_t preferred;
+        /* GROW and RELEASE since the log started anew */
+        struct spm_action seen[BENCH_SEEN];
+        unsigned int seen_count;
         char log[256];
 };
 
@@ -68,6 +73,12 @@ enum spm_status bench_try(spm_pool pool, spm_stream stream, size_t size, bool ma
 
 /** bench_alloc() - one that has to succeed. Return: its address. */
 uint64_t bench_alloc(spm_pool pool, spm_stream stream, size_t size);
+
+/** bench_climb() - one on s that may be refused. Return: its address; 0 if it was. */
+uint64_t bench_climb(spm_pool pool, size_t size);
+
+/** bench_seen() - bytes of all that was seen of the kind. */
+size_t bench_seen(enum spm_action_kind kind);
 
 /** bench_free() - one that has to succeed; @stream 0 is cuMemFree(). The log starts anew. */
 void bench_free(uint64_t address, spm_stream stream);

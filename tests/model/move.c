@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Move -- what makes way when a pool grows
+ *
+ * A pool that holds all it may gives back segments that nobody uses, so that
+ * their memory can be had again where it is needed.
+ */
+
+#include <string.h>
+
+#include "bench.h"
+
+#define BASE  ((uint64_t)1 << 45)
+#define GIB   ((size_t)1 << 30)
+#define RANGE (64 * GIB)
+#define LARGE (BASE + RANGE / 2)
+
+TestSuite(move, .init = bench_set_up, .fini = bench_tear_down);
+
+static spm_pool range_pool(enum spm_growth growth)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_ASYNC,
+                .growth = growth,
+                .range_base = BASE,
+                .range_size = RANGE,
+                .release_threshold = SIZE_MAX,
+        };
+
+        return bench_pool(config);
+}
+
+static void trim(spm_pool pool, size_t keep)
+{
+        struct spm_actions actions;
+
+        while (spm_trim(bench.model, pool, keep, NULL, &actions) == SPM_AGAIN)
+                ;
+}
+
+static uint64_t reserved(spm_pool pool)
+{
+        return bench_stats(pool).reserved_current;
+}
+
+/* 20 blocks of 32 MiB, and every second one freed: what is larger does not fit between them. */
+static spm_pool riddle(enum spm_growth growth)
+{
+        spm_pool pool = range_pool(growth);
+        uint64_t at[20];
+        int i;
+
+        for (i = 0; i < 20; i++)
+                at[i] = bench_climb(pool, 32 * MIB);
+        cr_assert_eq(reserved(pool), 640 * MIB);
+        for (i = 0; i < 20; i += 2)
+                bench_free(at[i], 0);
+        return pool;
+}
+
+static void expect_bound(enum spm_growth growth, uint64_t most, unsigned int before_moves)
+{
+        spm_pool pool = riddle(growth);
+        unsigned int i;
+
+        for (i = 0; i < 6; i++) {
+                cr_assert_neq(bench_climb(pool, 48 * MIB), 0);
+                cr_expect_eq(bench_stats(pool).moves != 0, i >= before_moves, "block %u", i);
+        }
+        cr_expect_leq(bench_stats(pool).reserved_high, most);
+        cr_expect_eq(bench_stats(pool).moves, bench_stats(pool).releases);
+        cr_expect_gt(bench_stats(pool).reserved_high + 16 * MIB, most, "but all it may");
+}
+
+/* 640 MiB were in use; a piece is 16 MiB then. */
+Test(move, a_balanced_pool_holds_a_sixty_fourth_and_a_piece_more_than_was_in_use)
+{
+        expect_bound(SPM_GROWTH_BALANCED, (640 + 10 + 16) * MIB, 0);
+}
+
+Test(move, a_fast_pool_holds_a_twelfth_and_a_piece_more_than_was_in_use)
+{
+        expect_bound(SPM_GROWTH_SPEED, (640 + 16) * MIB + 640 * MIB / 12, 1);
+}
+
+Test(move, a_tight_pool_holds_what_was_in_use)
+{
+        expect_bound(SPM_GROWTH_TIGHT, 640 * MIB, 0);
+}
+
+Test(move, idle_segments_move_before_memory_is_asked_for)
+{
+        spm_pool pool = riddle(SPM_GROWTH_TIGHT);
+        unsigned int i;
+
+        cr_assert_neq(bench_climb(pool, 48 * MIB), 0);
+        cr_expect_eq(bench_seen(SPM_ACT_RELEASE), 48 * MIB);
+        cr_expect_eq(bench_seen(SPM_ACT_GROW), 48 * MIB);
+        for (i = 0; i < bench.seen_count; i++)
+                cr_expect_eq(bench.seen[i].moves, bench.seen[i].kind == SPM_ACT_RELEASE);
+        cr_expect_eq(bench_stats(pool).moves, 24);
+        cr_expect_eq(bench_stats(pool).releases, 24);
+        cr_expect_eq(reserved(pool), 640 * MIB);
+}
+
+/* What there is in the large half: a, a live block, b, another live block, and the rest. */
+struct row {
+        uint64_t a;
+        uint64_t b;
+};
+
+static struct row lay_out(spm_pool pool, size_t a, size_t b)
+{
+        struct row row;
+
+        row.a = bench_climb(pool, a);
+        bench_climb(pool, 2 * MIB);
+        row.b = bench_climb(pool, b);
+        bench_climb(pool, 2 * MIB);
+        cr_assert_eq(row.a, LARGE);
+        cr_assert_eq(row.b, LARGE + a + 2 * MIB);
+        cr_assert_eq(reserved(pool), a + b + 4 * MIB);
+        return row;
+}
+
+/* Memory that the pool never had in use, and that has been idle for less time than the place. */
+Test(move, nothing_of_the_place_makes_way)
+{
+        spm_pool pool = range_pool(SPM_GROWTH_TIGHT);
+        struct row row = lay_out(pool, 8 * MIB, 12 * MIB);
+        unsigned int i;
+
+        bench_free(row.b, 0);
+        trim(pool, 16 * MIB);
+        bench_free(row.a, 0);
+        bench_give(pool, 8 * MIB);
+        cr_assert_eq(reserved(pool), 24 * MIB);
+        cr_assert_eq(bench_stats(pool).ready_bytes, 20 * MIB);
+        cr_expect_eq(bench_climb(pool, 12 * MIB), row.b);
+        cr_expect_eq(bench_seen(SPM_ACT_GROW), 8 * MIB);
+        cr_expect_eq(bench_seen(SPM_ACT_RELEASE), 8 * MIB);
+        for (i = 0; i < bench.seen_count; i++)
+                if (bench.seen[i].kind == SPM_ACT_RELEASE)
+                        cr_expect(bench.seen[i].address + bench.seen[i].size <= row.b ||
+                                  bench.seen[i].address >= row.b + 12 * MIB);
+}
+
+Test(move, what_is_given_back_only_after_a_barrier_does_not_move)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_SYNC,
+                .context = bench.context,
+                .growth = SPM_GROWTH_TIGHT,
+                .range_base = BASE,
+                .range_size = RANGE,
+                .release_needs_idle = true,
+        };
+        spm_pool pool = bench_pool(config);
+
+        bench_free(bench_alloc(pool, 0, 32 * MIB), 0);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_QUERY);
+        bench_alloc(pool, 0, 64 * MIB);
+        cr_expect_null(strchr(bench.log, 'M'));
+        cr_expect_eq(bench_stats(pool).moves, 0);
+}
+
+Test(move, a_made_up_pool_grows_and_moves_without_actions)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_ASYNC,
+                .provider = SPM_PROVIDER_MODEL,
+                .growth = SPM_GROWTH_TIGHT,
+                .range_base = BASE,
+                .range_size = RANGE,
+        };
+        spm_pool pool = bench_pool(config);
+        uint64_t at[20];
+        int i;
+
+        for (i = 0; i < 20; i++)
+                at[i] = bench_climb(pool, 32 * MIB);
+        for (i = 0; i < 20; i += 2)
+                bench_free(at[i], 0);
+        cr_expect_eq(bench_climb(pool, 48 * MIB), at[19] + 32 * MIB);
+        cr_expect_eq(bench.seen_count, 0u);
+        cr_expect_eq(bench_stats(pool).grows, 320 + 24);
+        cr_expect_eq(bench_stats(pool).moves, 24);
+        cr_expect_eq(reserved(pool), 640 * MIB);
+}
