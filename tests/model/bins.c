@@ -17,7 +17,7 @@
 #include "state.h"
 
 #define UNIT  ((size_t)512)
-#define EXACT (4096 * UNIT) /* from here on bins are trees */
+#define EXACT (64 * SPM_EXACT_ROWS * UNIT) /* from here on bins are trees */
 #define MANY  400
 #define STEPS 20000
 #define CROWD 65536
@@ -74,7 +74,7 @@ static size_t any_size(void)
 {
         switch (any(6)) {
         case 0:
-                return UNIT * (1 + any(4095));
+                return UNIT * (1 + any(EXACT / UNIT - 1));
         case 1:
                 return EXACT - 4 * UNIT + UNIT * any(8);
         case 2:
@@ -210,16 +210,34 @@ Test(bins, when_all_is_taken_out_nothing_is_left)
         cr_expect_null(spm_bins_at_least(&bins, UNIT));
 }
 
-Test(bins, a_size_that_is_more_than_any_block_has_is_not_found)
+Test(bins, a_single_block_is_found_by_all_sizes_up_to_its_own)
 {
-        block_of(0, UNIT, 5000 * UNIT);
+        block_of(0, UNIT, EXACT + 200 * UNIT);
         insert(0);
-        cr_expect_eq(spm_bins_at_least(&bins, 5000 * UNIT), &blocks[0]);
-        cr_expect_null(spm_bins_at_least(&bins, 5001 * UNIT), "in the same bin");
-        cr_expect_null(spm_bins_at_least(&bins, 6000 * UNIT), "in the same row");
-        cr_expect_null(spm_bins_at_least(&bins, 50000 * UNIT));
+        cr_expect_eq(spm_bins_at_least(&bins, EXACT + 200 * UNIT), &blocks[0]);
+        cr_expect_eq(spm_bins_at_least(&bins, UNIT), &blocks[0], "far above");
+        cr_expect_eq(spm_bins_largest(&bins), &blocks[0]);
+        cr_expect_null(spm_bins_before(&bins, &blocks[0]));
+        cr_expect_null(spm_bins_after(&bins, &blocks[0]));
+        cr_expect_null(spm_bins_at_least(&bins, EXACT + 201 * UNIT), "in the same bin");
+        cr_expect_null(spm_bins_at_least(&bins, EXACT + EXACT / 2), "in the same row");
+        cr_expect_null(spm_bins_at_least(&bins, 16 * EXACT));
         cr_expect_null(spm_bins_at_least(&bins, ~(UNIT - 1)));
         drop(0);
+}
+
+Test(bins, the_largest_size_there_is_is_found_from_the_smallest_and_back)
+{
+        spm_bins_init(&bins, 1);
+        insert((size_t)(block_of(0, 1, 1) - blocks));
+        insert((size_t)(block_of(1, 2, SIZE_MAX) - blocks));
+        cr_expect_eq(spm_bins_at_least(&bins, 2), &blocks[1]);
+        cr_expect_eq(spm_bins_after(&bins, &blocks[0]), &blocks[1]);
+        cr_expect_eq(spm_bins_largest(&bins), &blocks[1]);
+        cr_expect_eq(spm_bins_before(&bins, &blocks[1]), &blocks[0]);
+        cr_expect_eq(spm_bins_at_least(&bins, SIZE_MAX), &blocks[1]);
+        drop(0);
+        drop(1);
 }
 
 Test(bins, of_the_newest_two_of_a_size_the_lower_one_is_first)

@@ -194,21 +194,65 @@ Test(limbo, a_free_on_a_blocking_stream_waits_for_the_legacy_stream_too)
         cr_expect_eq(bench_stats(bench.async).pending_bytes, 0);
 }
 
-/* Each waits for its stream and for the legacy stream. */
+static struct spm_ticket start_to_ask(spm_stream stream)
+{
+        struct spm_scope scope = {SPM_SCOPE_STREAM, stream};
+        struct spm_ticket ticket;
+
+        cr_assert_eq(spm_sync_begin(bench.model, scope, &ticket), SPM_OK);
+        return ticket;
+}
+
+static void hear_yes(struct spm_ticket ticket)
+{
+        struct spm_actions actions;
+
+        spm_sync_end(bench.model, &ticket, SPM_SYNC_QUERY, true, &actions);
+        bench_do(&actions, NULL);
+}
+
+/* What t has freed can be joined once t is behind s, of which those who ask t now hear nothing. */
+static void join_on_t(void)
+{
+        struct spm_ticket asked = start_to_ask(bench.t);
+
+        bench_wait(bench.t, bench_record(bench.s));
+        bench_alloc(bench.async, bench.t, 16 * MIB);
+        hear_yes(asked);
+}
+
 Test(limbo, what_is_joined_waits_for_all_that_its_parts_waited_for)
 {
         uint64_t base = bench_give(bench.async, 8 * MIB);
 
-        cr_assert_eq(bench_alloc(bench.async, bench.blocking, 4 * MIB), base);
-        cr_assert_eq(bench_alloc(bench.async, bench.blocking, 4 * MIB), base + 4 * MIB);
-        bench_free(base, bench.blocking);
-        bench_sync(SPM_SCOPE_STREAM, bench.legacy, SPM_SYNC_QUERY);
-        bench_free(base + 4 * MIB, bench.blocking);
-        cr_assert_eq(bench_alloc(bench.async, bench.blocking, 6 * MIB), base);
-        bench_free(base, bench.blocking);
-        bench_sync(SPM_SCOPE_STREAM, bench.blocking, SPM_SYNC_QUERY);
+        cr_assert_eq(bench_alloc(bench.async, bench.s, 4 * MIB), base);
+        cr_assert_eq(bench_alloc(bench.async, bench.t, 4 * MIB), base + 4 * MIB);
+        bench_free(base, bench.s);
+        cr_assert_eq(bench_alloc(bench.async, bench.s, 4 * MIB), base, "born of pending memory");
+        bench_free(base, bench.t);
+        bench_free(base + 4 * MIB, bench.t);
+        join_on_t();
         cr_expect_eq(bench_stats(bench.async).pending_bytes, 8 * MIB);
-        bench_sync(SPM_SCOPE_STREAM, bench.legacy, SPM_SYNC_QUERY);
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_QUERY);
+        cr_expect_eq(bench_stats(bench.async).pending_bytes, 0);
+}
+
+Test(limbo, what_is_joined_waits_for_the_later_of_two_births)
+{
+        uint64_t base = bench_give(bench.async, 8 * MIB);
+        struct spm_ticket between;
+
+        cr_assert_eq(bench_alloc(bench.async, bench.s, 8 * MIB), base);
+        bench_free(base, bench.s);
+        cr_assert_eq(bench_alloc(bench.async, bench.s, 4 * MIB), base);
+        between = start_to_ask(bench.s);
+        cr_assert_eq(bench_alloc(bench.async, bench.s, 4 * MIB), base + 4 * MIB);
+        bench_free(base + 4 * MIB, bench.t);
+        bench_free(base, bench.t);
+        join_on_t();
+        hear_yes(between);
+        cr_expect_eq(bench_stats(bench.async).pending_bytes, 8 * MIB);
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_QUERY);
         cr_expect_eq(bench_stats(bench.async).pending_bytes, 0);
 }
 

@@ -156,8 +156,11 @@ Test(move, what_is_given_back_only_after_a_barrier_does_not_move)
                 .release_needs_idle = true,
         };
         spm_pool pool = bench_pool(config);
+        uint64_t a;
 
-        bench_free(bench_alloc(pool, 0, 32 * MIB), 0);
+        a = bench_alloc(pool, 0, 32 * MIB);
+        bench_alloc(pool, 0, 2 * MIB);
+        bench_free(a, 0);
         bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_QUERY);
         bench_alloc(pool, 0, 64 * MIB);
         cr_expect_null(strchr(bench.log, 'M'));

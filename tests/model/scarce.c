@@ -393,6 +393,31 @@ Test(scarce, exported_memory_is_served_to_nobody_though_it_cannot_be_given_back)
         cr_expect_eq(scarce.host.held, 0);
 }
 
+Test(scarce, a_segment_that_is_refused_leaves_its_place_to_another)
+{
+        size_t n;
+
+        for (n = 1;; n++) {
+                enum spm_status status;
+                spm_segment segment;
+
+                cr_assert(set_up(0, false));
+                scarce.host.refused = scarce.host.asked + n;
+                status = spm_segment_add(scarce.model, scarce.pools[3], BASE >> 1, 2 * MIB, NULL,
+                                         &segment);
+                if (status == SPM_E_HOST_MEMORY)
+                        cr_expect_eq(spm_segment_add(scarce.model, scarce.sync, BASE >> 1, 4 * MIB,
+                                                     NULL, &segment),
+                                     SPM_OK, "request %zu", n);
+                expect_consistent(n);
+                spm_model_free(scarce.model);
+                cr_assert_eq(scarce.host.held, 0, "request %zu", n);
+                if (status == SPM_OK)
+                        break;
+        }
+        cr_expect_gt(n, 5u, "there is something to refuse");
+}
+
 Test(scarce, each_request_is_refused_once)
 {
         refuse_each(false);

@@ -60,6 +60,20 @@ Test(segment, small_blocks_split_and_join_again_when_nothing_else_fits)
         cr_expect_str_eq(bench.log, "");
 }
 
+Test(segment, any_number_of_small_blocks_join_when_nothing_else_fits)
+{
+        uint64_t base = bench_alloc(bench.async, bench.s, 512);
+        unsigned int i;
+
+        for (i = 1; i < 100; i++)
+                cr_assert_eq(bench_alloc(bench.async, bench.s, 512), base + i * 512);
+        bench_alloc(bench.async, bench.s, 2 * MIB - 51200);
+        for (i = 0; i < 100; i++)
+                bench_free(base + i * 37 % 100 * 512, bench.s);
+        cr_expect_eq(bench_alloc(bench.async, bench.s, 51200), base);
+        cr_expect_str_eq(bench.log, "");
+}
+
 Test(segment, large_blocks_join_at_once)
 {
         uint64_t a = bench_give(bench.async, 16 * MIB);

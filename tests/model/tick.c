@@ -173,13 +173,14 @@ Test(tick, the_first_tick_only_tells_the_time)
 
 Test(tick, pools_without_a_decay_and_those_that_need_a_barrier_are_left_alone)
 {
-        struct spm_pool_config config = {.kind = SPM_POOL_ASYNC};
+        struct spm_pool_config config = {.kind = SPM_POOL_ASYNC, .growth = SPM_GROWTH_TIGHT};
         spm_pool other = bench_pool(config);
         spm_pool barrier;
 
         config = (struct spm_pool_config){
                 .kind = SPM_POOL_SYNC,
                 .context = bench.context,
+                .growth = SPM_GROWTH_TIGHT,
                 .release_needs_idle = true,
                 .decay = DECAY,
         };
