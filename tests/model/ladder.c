@@ -313,6 +313,40 @@ Test(ladder, too_much_in_limbo_is_waited_for_before_growing)
                       "O3: an endless loop stays within bounds");
 }
 
+/* Does a growth wait when so much is pending in the synchronous pool, in blocks of 16 MiB? */
+static bool waits_with(unsigned int pending)
+{
+        uint64_t at[16];
+        unsigned int i;
+
+        for (i = 0; i < pending; i++)
+                at[i] = bench_alloc(bench.sync, 0, 16 * MIB);
+        for (i = 0; i < pending; i++)
+                bench_free(at[i], 0);
+        cr_assert_eq(bench_stats(bench.sync).pending_bytes, pending * 16 * MIB);
+        bench_alloc(bench.sync, 0, 512 * MIB);
+        return strchr(bench.log, 'H') != NULL;
+}
+
+static void start_over(void)
+{
+        bench_tear_down();
+        bench_set_up();
+}
+
+Test(ladder, the_usual_limit_is_64_mib_or_an_eighth_of_what_was_in_use)
+{
+        cr_expect_not(waits_with(4), "O3");
+        start_over();
+        cr_expect(waits_with(5));
+        start_over();
+        bench_alloc(bench.sync, 0, 1024 * MIB - 8 * 16 * MIB);
+        cr_expect_not(waits_with(8));
+        start_over();
+        bench_alloc(bench.sync, 0, 1024 * MIB - 9 * 16 * MIB);
+        cr_expect(waits_with(9));
+}
+
 Test(ladder, a_stamp_of_the_context_completes_asynchronous_frees_as_well)
 {
         uint64_t a = bench_alloc(bench.async, bench.s, 32 * MIB);
