@@ -101,6 +101,7 @@ Test(magazine, what_was_freed_is_at_hand_at_once)
         for (i = 0; i < SIZES; i++) {
                 struct spm_allocation first = alloc_locked(sizes[i]);
                 struct spm_allocation second;
+                struct spm_allocation third;
 
                 cr_assert(free_at_hand(first.address), "%zu bytes", sizes[i]);
                 cr_assert(spm_magazine_alloc(magazine, sizes[i], &second), "%zu bytes", sizes[i]);
@@ -113,6 +114,9 @@ Test(magazine, what_was_freed_is_at_hand_at_once)
                 cr_expect_neq(second.generation, first.generation, "B3");
                 cr_expect_neq(second.buffer_id, first.buffer_id, "Q5");
                 cr_expect(second.reused);
+                cr_assert(free_at_hand(second.address));
+                cr_assert(spm_magazine_alloc(magazine, sizes[i], &third), "%zu bytes", sizes[i]);
+                cr_expect_neq(third.generation, second.generation, "B3");
         }
 }
 
@@ -140,6 +144,10 @@ Test(magazine, every_figure_is_exact_at_any_time)
                 cr_expect_eq(stats.used_high, 1000, "which was never passed");
                 cr_expect_eq(stats.live_blocks_high, 1);
         }
+        cr_assert_eq(spm_reset_peaks(bench.model, pool), SPM_OK);
+        cr_expect_eq(bench_stats(pool).hits, 10, "settled, and the same");
+        cr_expect_eq(bench_stats(pool).allocs, 11);
+        cr_expect_eq(bench_stats(pool).frees, 10);
         cr_expect_eq(bench_stats(pool).reserved_current,
                      stats.rounded_current + stats.pending_bytes + stats.ready_bytes);
 }
@@ -158,6 +166,51 @@ Test(magazine, no_peak_is_passed_without_the_lock)
                 cr_expect_eq(high, i * 1000);
                 cr_expect_eq(bench_stats(pool).live_blocks_high, i);
         }
+}
+
+/* Many small blocks were in use at once, and never two large ones. */
+Test(magazine, no_peak_of_bytes_is_passed_where_there_were_blocks_enough)
+{
+        uint64_t at[16];
+        uint64_t large;
+        unsigned int i;
+
+        for (i = 0; i < 16; i++)
+                at[i] = alloc_locked(512).address;
+        for (i = 0; i < 16; i++)
+                cr_assert_eq(free_locked(at[i], 0), SPM_OK);
+        large = alloc_locked(32 * KIB).address;
+        cr_assert(free_at_hand(large));
+        alloc_locked(1000);
+        cr_assert_lt(bench_stats(pool).used_high, 33 * KIB);
+        cr_expect_eq(alloc_at_hand(32 * KIB), 0);
+        alloc_locked(32 * KIB);
+        cr_expect_eq(bench_stats(pool).used_high, 32 * KIB + 1000);
+}
+
+/* Two large blocks were in use at once, and never more than two. */
+Test(magazine, no_peak_of_blocks_is_passed_where_there_were_bytes_enough)
+{
+        uint64_t a = alloc_locked(100 * KIB).address;
+        uint64_t b = alloc_locked(100 * KIB).address;
+
+        cr_assert(free_at_hand(a));
+        cr_assert(free_at_hand(b));
+        alloc_locked(100);
+        alloc_at_hand(100);
+        cr_expect_eq(alloc_at_hand(100), 0);
+        cr_expect_leq(bench_stats(pool).live_blocks, 2);
+        cr_expect_eq(bench_stats(pool).live_blocks_high, 2);
+}
+
+Test(magazine, what_it_was_filled_with_is_fresh)
+{
+        struct spm_allocation first = alloc_locked(1000);
+        struct spm_allocation second = alloc_locked(1000);
+
+        cr_expect_not(first.reused);
+        cr_expect_not(second.reused);
+        cr_expect_eq(bench_stats(pool).hits, 0, "nothing was freed before");
 }
 
 Test(magazine, a_bad_free_is_left_to_those_who_can_name_it)
@@ -266,7 +319,8 @@ Test(magazine, it_serves_nothing_while_its_stream_is_captured)
         bench_do(&actions, NULL);
         cr_expect_eq(alloc_at_hand(1000), 0);
         a = alloc_locked(1000).address;
-        cr_expect_not(free_at_hand(a));
+        cr_assert_eq(spm_reset_peaks(bench.model, pool), SPM_OK);
+        cr_expect_not(free_at_hand(a), "whoever has looked at it");
         cr_assert_eq(spm_capture_end(bench.model, bench.s), SPM_OK);
         cr_expect_eq(free_locked(a, 0), SPM_OK);
         a = alloc_locked(1000).address;

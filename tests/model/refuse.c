@@ -119,3 +119,66 @@ Test(refuse, a_segment_that_is_refused_leaves_its_place_to_another)
         }
         cr_expect_gt(n, 3u, "there is something to refuse");
 }
+
+Test(refuse, a_segment_that_cannot_be_cut_off_stays)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_ASYNC, .provider = SPM_PROVIDER_MODEL, .initial_size = 8 * MIB};
+        spm_pool pool = new_pool(config);
+        struct spm_actions actions;
+        struct spm_stats stats;
+        spm_segment segment;
+
+        cr_assert_eq(spm_stats(model, pool, &stats), SPM_OK);
+        cr_assert_eq(stats.reserved_current, 8 * MIB);
+        cr_assert_eq(spm_segment_add(model, pool, model->areas[0]->base + 8 * MIB, 2 * MIB, NULL,
+                                     &segment),
+                     SPM_OK);
+        model->spare = NULL;
+        model->spares = 0;
+        left = 0;
+        cr_expect_eq(spm_trim(model, pool, 0, NULL, &actions), SPM_AGAIN);
+        cr_assert_eq(spm_stats(model, pool, &stats), SPM_OK);
+        cr_expect_eq(stats.reserved_current, 10 * MIB);
+        left = SIZE_MAX;
+        cr_expect_eq(spm_trim(model, pool, 0, NULL, &actions), SPM_OK);
+        cr_assert_eq(spm_stats(model, pool, &stats), SPM_OK);
+        cr_expect_eq(stats.reserved_current, 0);
+}
+
+static uint64_t alloc(spm_pool pool, spm_stream on)
+{
+        struct spm_request request = {.pool = pool, .stream = on, .size = 2 * MIB};
+        struct spm_allocation allocation;
+        struct spm_actions actions;
+
+        cr_assert_eq(spm_alloc(model, &request, &allocation, &actions), SPM_OK);
+        return allocation.address;
+}
+
+/* A free cannot fail. It waits for its stream, for the legacy stream and for the birth of the
+ * block; where that cannot be remembered, the block is served to nobody. */
+Test(refuse, a_block_of_which_too_much_would_have_to_be_remembered_is_lost)
+{
+        struct spm_pool_config config = {.kind = SPM_POOL_ASYNC, .provider = SPM_PROVIDER_MODEL};
+        spm_pool pool = new_pool(config);
+        struct spm_actions actions;
+        struct spm_stats stats;
+        spm_stream blocking;
+        uint64_t a;
+
+        cr_assert_eq(spm_stream_add(model, context, SPM_STREAM_BLOCKING, &blocking), SPM_OK);
+        a = alloc(pool, stream);
+        cr_assert_eq(spm_free(model, a, 0, SPM_FREE_ASYNC, stream, NULL, &actions), SPM_OK);
+        cr_assert_eq(alloc(pool, stream), a);
+        model->extra = NULL;
+        model->extras = 0;
+        left = 0;
+        cr_assert_eq(spm_free(model, a, 0, SPM_FREE_ASYNC, blocking, NULL, &actions), SPM_OK);
+        left = SIZE_MAX;
+        cr_assert_eq(spm_stats(model, pool, &stats), SPM_OK);
+        cr_expect_eq(stats.ready_bytes, 0);
+        cr_expect_eq(stats.sealed_bytes, 2 * MIB);
+        cr_expect_neq(alloc(pool, blocking), a);
+        cr_expect_neq(alloc(pool, stream), a);
+}
