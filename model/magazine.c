@@ -95,9 +95,10 @@ static void give(struct spm_magazine *magazine, struct spm_block *block, size_t 
         block->requested = size;
         block->generation = magazine->generation++;
         block->user = 0;
-        block->hit = true;
+        block->hit = !block->fresh;
         block->belted = false;
-        block->fresh = false;
+        if (block->hit)
+                count(&magazine->hits);
         add(&magazine->used, (int64_t)size);
         add(&magazine->rounded, (int64_t)block->size);
         add(&magazine->live, 1);
@@ -234,6 +235,7 @@ struct spm_magazine_sums spm_magazine_sum(const struct spm_pool_state *pool)
                 sums.used += atomic_load_explicit(&magazine->used, memory_order_relaxed);
                 sums.rounded += atomic_load_explicit(&magazine->rounded, memory_order_relaxed);
                 sums.live += atomic_load_explicit(&magazine->live, memory_order_relaxed);
+                sums.hits += atomic_load_explicit(&magazine->hits, memory_order_relaxed);
                 sums.allocs += atomic_load_explicit(&magazine->allocs, memory_order_relaxed);
                 sums.frees += atomic_load_explicit(&magazine->frees, memory_order_relaxed);
         }
@@ -251,7 +253,7 @@ static void settle(struct spm_magazine *magazine)
         pool->pending_bytes -= rounded;
         pool->live_blocks += (uint64_t)magazine->live;
         pool->allocs += magazine->allocs;
-        pool->hits += magazine->allocs;
+        pool->hits += magazine->hits;
         pool->frees += magazine->frees;
         pool->used_granted -= (uint64_t)magazine->used_granted;
         pool->live_granted -= (uint64_t)magazine->live_granted;
@@ -259,6 +261,7 @@ static void settle(struct spm_magazine *magazine)
         magazine->rounded = 0;
         magazine->live = 0;
         magazine->allocs = 0;
+        magazine->hits = 0;
         magazine->frees = 0;
         magazine->used_granted = 0;
         magazine->live_granted = 0;

@@ -69,6 +69,7 @@ struct spm_magazine {
         _Atomic(int64_t) rounded;
         _Atomic(int64_t) live;
         _Atomic(uint64_t) allocs;
+        _Atomic(uint64_t) hits;
         _Atomic(uint64_t) frees;
 
         struct spm_magazine *next; /* of the same pool */
@@ -80,6 +81,7 @@ struct spm_magazine_sums {
         int64_t rounded;
         int64_t live;
         uint64_t allocs;
+        uint64_t hits;
         uint64_t frees;
 };
 

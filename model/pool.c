@@ -350,7 +350,7 @@ void spm_pool_figures(const struct spm_pool_state *pool, struct spm_stats *stats
                 .segments = pool->segment_count,
                 .allocs = pool->allocs + sums.allocs,
                 .frees = pool->frees + sums.frees,
-                .hits = pool->hits + sums.allocs,
+                .hits = pool->hits + sums.hits,
                 .grows = pool->grows,
                 .releases = pool->releases,
                 .moves = pool->moves,

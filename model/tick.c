@@ -44,24 +44,40 @@ static uint64_t due(const struct spm_pool_state *pool, uint64_t excess, uint64_t
         return (uint64_t)((double)excess * ((double)passed * SPEED / (double)pool->config.decay));
 }
 
-static bool tick_pool(struct spm_model *model, struct spm_pool_state *pool, uint64_t passed,
-                      struct spm_actions *actions)
+/* What the pool may hold when this tick ends. */
+static uint64_t target(const struct spm_pool_state *pool, uint64_t now)
 {
         uint64_t high =
                 pool->window_high > pool->window_before ? pool->window_high : pool->window_before;
         uint64_t busy = pool->rounded_bytes + pool->pending_bytes;
         uint64_t keep = spm_grow_allowed(pool, high > busy ? high : busy);
-        uint64_t released = 0;
-        uint64_t enough;
 
         if (keep < pool->config.release_threshold)
                 keep = pool->config.release_threshold;
         if (pool->reserved_bytes <= keep)
-                return true;
-        if (pool->magazines)
-                spm_magazine_recall(model, pool);
-        enough = pool->reserved_bytes - due(pool, pool->reserved_bytes - keep, passed);
-        return spm_trim_pool(model, pool, enough, 0, &released, actions);
+                return pool->reserved_bytes;
+        return pool->reserved_bytes - due(pool, pool->reserved_bytes - keep, now - pool->ticked);
+}
+
+/* Return: false if there is more to do. The target stands until it is reached, and time in which
+ * less than a segment was due adds up. */
+static bool tick_pool(struct spm_model *model, struct spm_pool_state *pool, uint64_t now,
+                      struct spm_actions *actions)
+{
+        uint64_t released = 0;
+
+        if (!pool->is_ticking) {
+                pool->tick_target = target(pool, now);
+                pool->is_ticking = true;
+                if (pool->tick_target < pool->reserved_bytes && pool->magazines)
+                        spm_magazine_recall(model, pool);
+        }
+        if (!spm_trim_pool(model, pool, pool->tick_target, 0, &released, actions))
+                return false;
+        pool->is_ticking = false;
+        if (released || pool->tick_target == pool->reserved_bytes)
+                pool->ticked = now;
+        return true;
 }
 
 enum spm_status spm_tick(struct spm_model *model, uint64_t now, struct spm_actions *actions)
@@ -73,14 +89,15 @@ enum spm_status spm_tick(struct spm_model *model, uint64_t now, struct spm_actio
         for (pool = spm_pool_first(model); pool && now > model->now; pool = spm_pool_next(pool)) {
                 if (!pool->config.decay || pool->closed || pool->config.release_needs_idle)
                         continue;
-                if (!pool->window_start)
+                if (!pool->window_start) {
                         pool->window_start = now;
+                        pool->ticked = now;
+                }
                 turn_window(pool, now);
-                if (!tick_pool(model, pool, pool->ticked ? now - pool->ticked : 0, actions)) {
+                if (!tick_pool(model, pool, now, actions)) {
                         status = SPM_AGAIN;
                         break;
                 }
-                pool->ticked = now;
         }
         if (status == SPM_OK)
                 model->now = now;

@@ -57,12 +57,10 @@ static bool may_release(const struct spm_model *model, const struct spm_pool_sta
         return !context || !context->captures;
 }
 
-static bool has_room(struct spm_model *model, const struct spm_pool_state *pool, unsigned int room,
+static bool has_room(const struct spm_pool_state *pool, unsigned int room,
                      const struct spm_actions *actions)
 {
-        if (pool->config.provider == SPM_PROVIDER_CALLER && spm_actions_room(actions) <= room)
-                return false;
-        return spm_block_reserve(model, 2);
+        return pool->config.provider != SPM_PROVIDER_CALLER || spm_actions_room(actions) > room;
 }
 
 /* sealed memory: it is known outside, so nobody is served it, but it can be given back */
@@ -127,16 +125,13 @@ static bool trim_sealed_segment(struct spm_model *model, struct spm_block *seale
         *any = false;
         if (!tile)
                 return true;
-        if (!has_room(model, segment->area->pool, 0, actions))
+        if (!has_room(segment->area->pool, 0, actions))
                 return false;
-        for (;;) {
-                tile = unseal(model, tile, segment);
-                if (tile->address + tile->size >= end)
-                        break;
+        /* Without records for what is cut off it stays. The first tile and the last may be cut. */
+        if (!spm_block_reserve(model, 4))
+                return true;
+        while (tile = unseal(model, tile, segment), tile->address + tile->size < end)
                 tile = tile->next;
-                if (!spm_block_reserve(model, 2))
-                        return false;
-        }
         *any = true;
         *released += segment->size;
         release(model, tile, segment, false, actions);
@@ -185,8 +180,10 @@ static bool trim_block(struct spm_model *model, struct spm_block *block,
                         segment = before;
                         continue;
                 }
-                if (!has_room(model, pool, limits->room, actions))
+                if (!has_room(pool, limits->room, actions))
                         return false;
+                if (!spm_block_reserve(model, 2))
+                        return true;
                 *released += segment->size;
                 release(model, block, segment, limits->moves, actions);
                 segment = before;

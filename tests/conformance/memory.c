@@ -48,7 +48,7 @@ static void alignment(void)
         for (size_t i = 0; i < count; i++)
                 CU_OK(cu.MemAlloc(&p[i], sizes[i]));
         for (size_t i = 0; i < count; i++) {
-                size_t align = sizes[i] > MIB ? 2 * MIB : 512;
+                size_t align = sizes[i] > MIB ? MIB / 16 : 512;
 
                 conf_say("%zu:aligned=%d", sizes[i], p[i] % align == 0);
         }
