@@ -78,6 +78,12 @@ def libraries_at(folder):
     return {**env, "LD_LIBRARY_PATH": folder} if folder else env
 
 
+def public_headers(installed):
+    """The names of the model's headers, as they are installed."""
+    folder = os.path.dirname(installed.find("model.h"))
+    return folder, sorted(name for name in os.listdir(folder) if name != "streampool.h")
+
+
 def compile_header(installed, language, standard, present):
     flags = installed.package("--cflags", "--libs")
     program = os.path.join(installed.folder, "header")
@@ -85,6 +91,9 @@ def compile_header(installed, language, standard, present):
     for compiler in present:
         call(compiler, "-x", language, standard, *STRICT, *first, source("library", "header.c"), *flags, "-o", program)
         call(program, env=libraries_at(installed.libraries()))
+        for name in public_headers(installed)[1]:
+            alone = [*installed.package("--cflags"), "-include", f"streampool/{name}", os.devnull]
+            call(compiler, "-x", language, standard, *STRICT, "-fsyntax-only", *alone)
 
 
 # suites
@@ -103,8 +112,11 @@ def package(installed):
     for flag in flags:
         if flag[:2] in ("-I", "-L"):
             note(os.path.isdir(flag[2:]), f"{flag} is no folder")
-    for name in ("model.h", "libstreampool_model.so", "libstreampool_model.a"):
+    for name in ("libstreampool_model.so", "libstreampool_model.a"):
         installed.find(name)
+    names = {name for name in os.listdir(source("..", "include", "streampool")) if name != "streampool.h"}
+    missing = names - set(public_headers(installed)[1])
+    note("model.h" in names and not missing, f"headers that are not installed: {sorted(missing)}")
 
 
 def example(installed):
@@ -141,9 +153,12 @@ def header_cxx(installed):
 def symbols(installed):
     """The library has the header's functions, no name of anybody else, and needs the C library only."""
     library = installed.find("libstreampool_model.so")
-    with open(installed.find("model.h"), encoding="utf-8") as file:
-        text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
-    declared = set(re.findall(r"\b(spm_\w+)\s*\(", text))
+    declared = set()
+    folder, names = public_headers(installed)
+    for name in names:
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+        declared |= set(re.findall(r"\b(spm_\w+)\s*\(", text))
     listing = call("nm", "-D", "--defined-only", library).splitlines()
     exported = {line.split()[-1].partition("@")[0] for line in listing}
     note(len(declared) > 30, f"only {len(declared)} functions were found in the header")

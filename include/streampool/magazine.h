@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef STREAMPOOL_MAGAZINE_H
+#define STREAMPOOL_MAGAZINE_H
+
+/*
+ * Magazine -- a thread's own blocks, without the caller's lock
+ *
+ * A magazine holds freed blocks of one pool for one stream and one thread. Its owner, one thread
+ * at a time, allocates from it and frees into it without the caller's lock, while other threads
+ * call the model under theirs. What the model does under pressure to get its blocks back, it can
+ * do while the owner sleeps.
+ *
+ * A block that is in a magazine is free (a second free is SPM_E_DOUBLE_FREE), counts as pending,
+ * and is served on its stream only, in stream order. All figures stay exact: spm_stats() under the
+ * lock has every call of an owner that had returned before.
+ *
+ * To hand a magazine to another thread takes what handing over any memory takes. It is the model's
+ * memory: spm_magazine_end() frees it, and spm_model_free() what is left of them.
+ *
+ * Only ASYNC pools that have a range can have them, and no stream that is legacy.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <streampool/action.h>
+#include <streampool/block.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+struct spm_magazine;
+
+/** spm_magazine_new() - empty, under the lock. Return: SPM_OK, SPM_E_UNKNOWN (pool or stream),
+ * SPM_E_INVALID_VALUE (kind of the pool or stream, or no range), SPM_E_HOST_MEMORY. */
+enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool, spm_stream stream,
+                                 struct spm_magazine **magazine);
+
+/** spm_magazine_end() - under the lock, and its owner uses it no more; its blocks go back to the
+ * pool. A magazine must end before its stream is retired, its pool destroyed or its context
+ * removed, or is emptied by that and serves nothing any more. */
+void spm_magazine_end(struct spm_model *model, struct spm_magazine *magazine);
+
+/** spm_magazine_alloc() - without the lock; the block is ordered as one of spm_alloc() and asks for
+ * no action. Return: false if it has none, or a high mark might be passed, and nothing is written:
+ * spm_alloc(), with the magazine in its request. */
+bool spm_magazine_alloc(struct spm_magazine *magazine, size_t size,
+                        struct spm_allocation *allocation);
+
+/**
+ * spm_magazine_free() - without the lock; the arguments of spm_free(), on the magazine's stream
+ *
+ * Return: false if the block is not one for this magazine, it is full, or the call is a mistake,
+ * and nothing has changed: spm_free() says which.
+ */
+bool spm_magazine_free(struct spm_magazine *magazine, uint64_t address, uint64_t generation,
+                       struct spm_allocation *freed);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
