@@ -38,6 +38,7 @@ CLEAN = {
     "include/streampool/model.h": LICENCE + "#include <stdint.h>\n",
     "model/fit.c": LICENCE + '#include "fit.h"\n#include <streampool/model.h>\n',
     "model/table.h": LICENCE + "#include <uthash.h>\n",
+    "model/magazine.h": LICENCE + "#include <stdatomic.h>\n",
     "shim/base/config.c": LICENCE + '#include "base/log.h"\nconst char *v = secure_getenv("A");\n',
     "shim/report/report.c": LICENCE + '#include "driver/entry_points.h"\n',
     "shim/route/on_memory.c": LICENCE + "if (likely(x)) {}\n",
@@ -53,6 +54,7 @@ PLANTED = [
     ("include/streampool/model.h", "#include <cuda.h>", "include/streampool may not include cuda.h"),
     ("include/streampool/model.h", "#include <unistd.h>", "may not include unistd.h"),
     ("model/fit.c", "#include <pthread.h>", "model may not include pthread.h"),
+    ("model/fit.c", "#include <stdatomic.h>", "model may not include stdatomic.h"),
     ("model/fit.c", "#include <uthash.h>", "model may not include uthash.h"),
     ("model/fit.c", '#include "base/lock.h"', "model may not include base/lock.h"),
     ("shim/base/config.c", "#include <cuda.h>", "shim/base may not include cuda.h"),
@@ -141,6 +143,10 @@ class Floors(Tree):
 class Paths(Tree):
     def test_a_clean_tree_is_clean(self):
         self.write("scripts/tool", SCRIPT + "ls /usr/local/cuda $root/made/x /tmp\n")
+        self.assertEqual(list(check_paths.checks(self.root)), [])
+
+    def test_the_pointer_of_a_linked_working_tree_is_none_of_ours(self):
+        self.write(".git", "gitdir: /" + "home/me/tree/.git/worktrees/x\n")
         self.assertEqual(list(check_paths.checks(self.root)), [])
 
     def test_a_path_of_one_machine_is_seen(self):

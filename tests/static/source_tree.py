@@ -13,8 +13,10 @@ CODE_ENDINGS = C_ENDINGS + (".py", ".sh", ".map")
 
 
 def files(root):
-    """Every file of the project, build folders and caches left out."""
+    """Every file of the project, build folders and caches left out. In a linked working tree .git is
+    a file too, and git's own."""
     found = [name for name in sorted(os.listdir(root)) if os.path.isfile(os.path.join(root, name))]
+    found = [name for name in found if name != ".git"]
     for top in FOLDERS:
         for folder, subfolders, names in os.walk(os.path.join(root, top)):
             subfolders[:] = sorted(name for name in subfolders if name != "__pycache__")
