@@ -277,6 +277,8 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
                 stream = spm_subject_usable(model, id);
                 if (!stream)
                         return SPM_E_UNKNOWN;
+        } else if (kind != SPM_FREE_SYNC) {
+                return SPM_E_INVALID_VALUE;
         }
 
         if (freed)

@@ -31,6 +31,10 @@ Test(block, a_bad_free_changes_nothing_and_says_what_it_is)
         cr_expect_eq(
                 spm_free(bench.model, allocation.address, 0, SPM_FREE_ASYNC, 99, NULL, &actions),
                 SPM_E_UNKNOWN);
+        cr_expect_eq(spm_free(bench.model, allocation.address, 0,
+                              (enum spm_free_kind)(SPM_FREE_ASYNC + 1), bench.s, NULL, &actions),
+                     SPM_E_INVALID_VALUE);
+        cr_expect_eq(actions.count, 0);
         cr_expect_eq(spm_hash(bench.model), hash);
         cr_expect_eq(bench_stats(bench.async).frees, 1);
 }
@@ -108,9 +112,12 @@ Test(block, an_undone_allocation_is_not_counted_and_waits)
 
         bench_free(a, bench.s);
         bench_wait(bench.t, bench_record(bench.s));
+        cr_assert_eq(spm_reset_peaks(bench.model, bench.async), SPM_OK);
         cr_assert_eq(spm_alloc(bench.model, &request, &allocation, &actions), SPM_OK);
         cr_assert_eq(allocation.address, a);
         cr_assert_eq(spm_alloc_undo(bench.model, a, &actions), SPM_OK);
+        cr_expect_eq(bench_stats(bench.async).used_high, 32 * MIB, "a mark stays raised");
+        cr_expect_eq(bench_stats(bench.async).live_blocks_high, 1);
         cr_expect_eq(bench_stats(bench.async).allocs, 1);
         cr_expect_eq(bench_stats(bench.async).hits, 0);
         cr_expect_eq(bench_stats(bench.async).undone, 1);
