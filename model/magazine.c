@@ -285,12 +285,28 @@ static void grant(struct spm_magazine *magazine)
 /* recall */
 
 /* Return: false if the owner is inside; it will come, since the flag stays up. */
-static bool seize(struct spm_magazine *magazine)
+static void raise_flag(struct spm_magazine *magazine)
 {
         atomic_store(&magazine->recalled, 1);
+}
+
+static void make_barrier(const struct spm_magazine *magazine)
+{
         if (magazine->is_fenced)
                 magazine->model->config.fence(magazine->model->config.user);
-        return !atomic_load(&magazine->inside);
+}
+
+/* Once the flag is up, and behind a barrier. */
+static bool is_outside(const struct spm_magazine *magazine)
+{
+        return atomic_load(&magazine->recalled) && !atomic_load(&magazine->inside);
+}
+
+static bool seize(struct spm_magazine *magazine)
+{
+        raise_flag(magazine);
+        make_barrier(magazine);
+        return is_outside(magazine);
 }
 
 static void let_go(struct spm_magazine *magazine)
@@ -299,12 +315,28 @@ static void let_go(struct spm_magazine *magazine)
                 atomic_store_explicit(&magazine->recalled, 0, memory_order_release);
 }
 
+/* Its owner may count on at any moment, but what it counts then is later than this. */
+static bool has_counted(const struct spm_magazine *magazine)
+{
+        return magazine->used_granted || magazine->live_granted ||
+               atomic_load_explicit(&magazine->used, memory_order_relaxed) ||
+               atomic_load_explicit(&magazine->live, memory_order_relaxed);
+}
+
 void spm_magazine_settle_all(struct spm_pool_state *pool)
 {
         struct spm_magazine *magazine;
+        bool any = false;
 
         for (magazine = pool->magazines; magazine; magazine = magazine->next)
-                if (seize(magazine)) {
+                if (has_counted(magazine)) {
+                        raise_flag(magazine);
+                        any = true;
+                }
+        if (any)
+                make_barrier(pool->magazines);
+        for (magazine = pool->magazines; any && magazine; magazine = magazine->next)
+                if (has_counted(magazine) && is_outside(magazine)) {
                         settle(magazine);
                         let_go(magazine);
                 }
@@ -551,6 +583,7 @@ bool spm_magazine_serve(struct spm_model *model, struct spm_magazine *magazine,
 
         if (!is_for(magazine, want))
                 return false;
+        settle(magazine);
         renew(model, magazine);
         held = find_held(magazine, &rounded, &klass);
         if (!held)
