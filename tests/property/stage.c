@@ -57,11 +57,11 @@ void stage_set_up(const struct stage_scene *scene)
          * step of its own. */
         static const uint8_t plain = 2;
         struct spm_config config = {.alloc = arena_alloc, .free = arena_free};
-        struct spm_pool_config pool = {.kind = SPM_POOL_ASYNC, .grain = WORLD_PAGE};
+        struct spm_pool_config pool = {
+                .kind = SPM_POOL_ASYNC, .grain = WORLD_PAGE, .small_size = 512};
         struct spm_request request = {.size = WORLD_PAGE};
         struct world *world = &stage.world;
         struct spm_actions actions;
-        spm_segment segment;
         int i;
 
         memset(&stage, 0, sizeof(stage));
@@ -81,10 +81,9 @@ void stage_set_up(const struct stage_scene *scene)
         stage_must(spm_event_add(world->model, &world->events[0]));
         world->event_nodes[0] = TWIN_NONE;
         stage_must(spm_pool_create(world->model, &pool, &world->pools[0]));
-        stage_must(spm_segment_add(world->model, world->pools[0], WORLD_BASE, WORLD_PAGE, world,
-                                   &segment));
         world->page_count = 1;
-        world->pages[0] = true;
+        world->free_pages = 1;
+        world_give(world, 0, WORLD_BASE, WORLD_PAGE, true);
         request.pool = world->pools[0];
         request.stream = world->streams[0].id;
         stage_must(spm_alloc(world->model, &request, &stage.block, &actions));

@@ -20,7 +20,7 @@
 
 #define STAGE_STREAMS 3
 #define STAGE_USES    8
-#define STAGE_ARENA   40960
+#define STAGE_ARENA   98304
 
 /* What the three streams are. The first one is in the first context. */
 struct stage_scene {

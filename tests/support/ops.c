@@ -176,7 +176,7 @@ static void step(struct ops *ops)
         static void (*const table[])(struct ops * ops) = {
                 op_alloc, op_alloc, op_alloc, op_continue, op_use,           op_use,
                 op_use,   op_free,  op_free,  op_free,     op_device,        op_end,
-                op_end,   op_pool,  op_taint, op_bad_free, op_replace_event,
+                op_end,   op_pool,  op_taint, op_bad_free, op_replace_event, op_magazine,
         };
         static const struct {
                 void (*op)(struct ops *ops);
@@ -205,6 +205,8 @@ static void step(struct ops *ops)
 static void check_figures(struct ops *ops)
 {
         struct spm_stats stats;
+        uint64_t reserved;
+        uint64_t segments;
         int i;
 
         for (i = 0; i < WORLD_POOLS; i++) {
@@ -212,10 +214,17 @@ static void check_figures(struct ops *ops)
                         continue;
                 if (stats.used_current != ops->used[i] || stats.live_blocks != ops->count[i])
                         world_fail(&ops->world, "I3: pool %d counts otherwise than the program", i);
+                if (stats.used_high != ops->used_high[i] ||
+                    stats.live_blocks_high != ops->count_high[i])
+                        world_fail(&ops->world, "I3: pool %d has another peak than the program", i);
                 if (stats.rounded_current + stats.pending_bytes + stats.ready_bytes +
                             stats.sealed_bytes !=
                     stats.reserved_current)
                         world_fail(&ops->world, "I3: pool %d does not add up", i);
+                world_reserved(&ops->world, i, &reserved, &segments);
+                if (i != OPS_POOL_OF_MODEL &&
+                    (stats.reserved_current != reserved || stats.segments != segments))
+                        world_fail(&ops->world, "I3: pool %d has not what it was given", i);
         }
 }
 

@@ -12,10 +12,15 @@
 #include "ops.h"
 #include "world.h"
 
-#define BLOCKS   240
-#define USES     12
-#define CALLS    4
-#define REQUESTS 2
+#define BLOCKS            240
+#define USES              12
+#define CALLS             4
+#define REQUESTS          2
+#define MAGAZINES         3
+
+#define OPS_POOL_OF_MODEL 4 /* its provider makes up addresses */
+
+#define OPS_DECAY         1000 /* nanoseconds */
 
 struct block {
         bool used;
@@ -76,6 +81,12 @@ struct profile {
         unsigned extra; /* OPS_... */
 };
 
+struct magazine {
+        struct spm_magazine *it; /* NULL: none */
+        int pool;
+        int stream;
+};
+
 struct ops {
         struct world world;
         const struct profile *profile;
@@ -88,6 +99,10 @@ struct ops {
         const struct ops_options *options;
         uint64_t used[WORLD_POOLS]; /* what the program holds, as it counts itself */
         uint64_t count[WORLD_POOLS];
+        uint64_t used_high[WORLD_POOLS];
+        uint64_t count_high[WORLD_POOLS];
+        struct magazine magazines[MAGAZINES];
+        int first_size; /* of the list: sizes are counted from there */
         struct spm_allocation last_freed;
         bool tainted[WORLD_EVENTS]; /* for ever: whoever records it now says nothing */
 };
@@ -127,7 +142,29 @@ void ops_expect(struct ops *ops, const char *what, enum spm_status status);
 /** ops_add_stream() - false if the host is short of memory; nothing where there are enough. */
 bool ops_add_stream(struct ops *ops, int context, enum spm_stream_kind kind);
 
+static inline bool ops_is_async(int pool)
+{
+        return pool < 2;
+}
+
+/* blocks */
+
+/** ops_count_alloc() - a block was served, whether the program gets it or not. */
+void ops_count_alloc(struct ops *ops, int pool, size_t size);
+
+/** ops_own() - the program has got it, and may it? @stream: TWIN_NONE for a synchronous one. */
+void ops_own(struct ops *ops, const struct spm_allocation *allocation, int pool, int stream);
+
+/* magazines: NULL or false if there is none for it, or nothing comes of it */
+
+struct spm_magazine *ops_magazine_of(struct ops *ops, int pool, int stream);
+bool ops_magazine_alloc(struct ops *ops, int pool, int stream, size_t size);
+bool ops_magazine_free(struct ops *ops, const struct block *block, int stream,
+                       struct spm_allocation *freed);
+
 /* what a step may be */
+
+void op_magazine(struct ops *ops);
 
 void op_alloc(struct ops *ops);
 void op_continue(struct ops *ops);

@@ -58,12 +58,26 @@ static void check_apart(struct ops *ops, const struct spm_allocation *allocation
         }
 }
 
-static void own(struct ops *ops, const struct spm_allocation *allocation, int pool, int stream)
+void ops_count_alloc(struct ops *ops, int pool, size_t size)
+{
+        if (ops->used_high[pool] < ops->used[pool] + size)
+                ops->used_high[pool] = ops->used[pool] + size;
+        if (ops->count_high[pool] < ops->count[pool] + 1)
+                ops->count_high[pool] = ops->count[pool] + 1;
+}
+
+void ops_own(struct ops *ops, const struct spm_allocation *allocation, int pool, int stream)
 {
         int i;
 
         check_apart(ops, allocation);
         check_served(ops, allocation, stream);
+        if (pool != OPS_POOL_OF_MODEL &&
+            !world_is_backed(&ops->world, pool, allocation->address,
+                             allocation->address + allocation->reserved))
+                world_fail(&ops->world, "I1: served where there is no memory");
+        world_count_live(&ops->world, allocation->address,
+                         allocation->address + allocation->reserved, true);
         ops->result->allocs++;
         ops->result->reused += allocation->reused;
         ops->result->hash = ops_mix(ops->result->hash, allocation->address);
@@ -140,28 +154,35 @@ static void step_request(struct ops *ops, struct pending_request *pending)
                 world_perform(world, &actions, cause, NULL);
                 return;
         }
+        ops_count_alloc(ops, pending->pool, allocation.size);
         /* Another thread may look at the stream before the belt is on. */
         if (pending->stream != TWIN_NONE && ops_choose(ops, 8) == 0)
                 sync_at_once(ops, pending->stream);
         if (world_perform(world, &actions, cause, NULL)) {
-                own(ops, &allocation, pending->pool, pending->stream);
+                ops_own(ops, &allocation, pending->pool, pending->stream);
                 return;
         }
         ops_expect(ops, "undo", spm_alloc_undo(world->model, allocation.address, &actions));
         world_perform(world, &actions, cause, NULL);
 }
 
+static const size_t sizes[] = {16384, 8192, 4096, 1,    512, 513,   1000,  2048,
+                               3001,  5000, 9000, 1536, 700, 12288, 20000, 100};
+
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+
 void op_alloc(struct ops *ops)
 {
-        static const size_t sizes[] = {16384, 8192, 4096, 1,    512, 513,   1000,  2048,
-                                       3001,  5000, 9000, 1536, 700, 12288, 20000, 100};
         struct world *world = &ops->world;
         int pool = ops->profile->pools[ops_choose(ops, 4)];
         int stream = ops_choose_stream(ops);
-        bool async = pool < 2;
+        size_t size = sizes[(ops->first_size + ops_choose(ops, ops->profile->sizes)) % (int)SIZES];
+        bool async = ops_is_async(pool);
         int i;
 
         if (!has_room(ops) || world->pool_gone[pool] || (async && stream == TWIN_NONE))
+                return;
+        if (async && ops_choose(ops, 8) && ops_magazine_alloc(ops, pool, stream, size))
                 return;
         for (i = 0; i < REQUESTS; i++)
                 if (!ops->requests[i].used)
@@ -172,8 +193,9 @@ void op_alloc(struct ops *ops)
                 .used = true,
                 .request = {.pool = world->pools[pool],
                             .stream = async ? world->streams[stream].id : 0,
-                            .size = sizes[ops_choose(ops, ops->profile->sizes)],
-                            .may_wait = ops_choose(ops, 4) != 0},
+                            .size = size,
+                            .may_wait = ops_choose(ops, 4) != 0,
+                            .magazine = async ? ops_magazine_of(ops, pool, stream) : NULL},
                 .pool = pool,
                 .stream = async ? stream : TWIN_NONE,
         };
@@ -248,7 +270,7 @@ void op_free(struct ops *ops)
         struct block *block = ops_choose_block(ops);
         int stream = ops_choose_stream(ops);
         bool async = ops_choose(ops, 2);
-        struct spm_actions actions;
+        struct spm_actions actions = {0};
         struct spm_allocation freed;
         enum spm_status status;
 
@@ -265,17 +287,22 @@ void op_free(struct ops *ops)
         world_trace(world, "free of %#llx, pool %d, on stream %d",
                     (unsigned long long)block->allocation.address, block->pool,
                     async ? stream : TWIN_NONE);
-        status = spm_free(world->model, block->allocation.address, block->allocation.generation,
-                          async ? SPM_FREE_ASYNC : SPM_FREE_SYNC,
-                          async ? world->streams[stream].id : 0, &freed, &actions);
-        if (status) {
-                world_fail(world, "free: %s", spm_status_name(status));
-                return;
+        if (!async || ops_choose(ops, 8) == 0 || !ops_magazine_free(ops, block, stream, &freed)) {
+                status = spm_free(world->model, block->allocation.address,
+                                  block->allocation.generation,
+                                  async ? SPM_FREE_ASYNC : SPM_FREE_SYNC,
+                                  async ? world->streams[stream].id : 0, &freed, &actions);
+                if (status)
+                        world_fail(world, "free: %s", spm_status_name(status));
+                if (status)
+                        return;
         }
         if (freed.generation != block->allocation.generation ||
             freed.size != block->allocation.size)
                 world_fail(world, "free: what was freed is not what was allocated");
         block->used = false;
+        world_count_live(world, block->allocation.address,
+                         block->allocation.address + block->allocation.reserved, false);
         ops->used[block->pool] -= block->allocation.size;
         ops->count[block->pool]--;
         ops->last_freed = block->allocation;

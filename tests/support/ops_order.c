@@ -294,6 +294,22 @@ void op_stream(struct ops *ops)
                 world_fail(world, "a stream could not be added");
 }
 
+/* Memory that nobody asked for, by itself or in the pool's range. */
+static void give(struct ops *ops, int pool)
+{
+        struct spm_pool_config config;
+        int pages = 1 + ops_choose(ops, 3);
+        bool ranged = ops_choose(ops, 2);
+        uint64_t base;
+
+        if (pool == OPS_POOL_OF_MODEL ||
+            spm_pool_get_config(ops->world.model, ops->world.pools[pool], &config))
+                return;
+        base = world_find_room(&ops->world, ranged && config.range_size ? pool + 1 : 0, pages);
+        if (base)
+                world_give(&ops->world, pool, base, (uint64_t)pages * WORLD_PAGE, false);
+}
+
 void op_pool(struct ops *ops)
 {
         static const uint64_t thresholds[] = {0, 2 * WORLD_PAGE, UINT64_MAX};
@@ -308,9 +324,15 @@ void op_pool(struct ops *ops)
 
         if (world->pool_gone[pool])
                 return;
+        if (ops_choose(ops, 4) == 0) {
+                give(ops, pool);
+                return;
+        }
         if (ops_choose(ops, 2)) {
-                spm_pool_set_attribute(world->model, world->pools[pool],
-                                       (enum spm_pool_attribute)attribute, value);
+                status = spm_pool_set_attribute(world->model, world->pools[pool],
+                                                (enum spm_pool_attribute)attribute, value);
+                if (status == SPM_OK && attribute == SPM_ATTR_USED_MEM_HIGH)
+                        ops->used_high[pool] = ops->used[pool];
                 return;
         }
         do {
@@ -325,12 +347,12 @@ static void drop_blocks(struct ops *ops, int pool)
 {
         int i;
 
+        world_forget_live(&ops->world, pool);
         for (i = 0; i < BLOCKS; i++)
                 if (ops->blocks[i].pool == pool)
                         ops->blocks[i].used = false;
         ops->used[pool] = 0;
         ops->count[pool] = 0;
-        ops->world.pool_gone[pool] = true;
 }
 
 void op_remove_context(struct ops *ops)
@@ -342,6 +364,7 @@ void op_remove_context(struct ops *ops)
         if (world->context_gone[1] || ops_choose(ops, 16))
                 return;
         twin_execute_context(&world->twin, 1);
+        drop_blocks(ops, 3);
         do {
                 status = spm_context_remove(world->model, world->contexts[1], &actions);
                 world_perform(world, &actions, OPS_NO_CAUSE, NULL);
@@ -349,7 +372,7 @@ void op_remove_context(struct ops *ops)
         ops_expect(ops, "context remove", status);
         world->context_gone[1] = true;
         world->captures[1] = 0;
-        drop_blocks(ops, 3);
+        world->pool_gone[3] = true;
 }
 
 void op_destroy_pool(struct ops *ops)

@@ -37,6 +37,8 @@ void ops_choose_profile(struct ops *ops)
 {
         ops->profile = &profiles[ops_choose(ops, (int)(sizeof(profiles) / sizeof(profiles[0])))];
         ops->world.page_count = ops->profile->extra & OPS_BIG ? WORLD_PAGES : 40;
+        ops->world.free_pages = ops->world.page_count;
+        ops->first_size = ops_choose(ops, 16);
         ops->block_count = ops->profile->extra & OPS_BIG ? BLOCKS : 24;
 }
 
@@ -81,45 +83,55 @@ bool ops_add_stream(struct ops *ops, int context, enum spm_stream_kind kind)
         return true;
 }
 
+/* What a pool is like is a choice of the program, where it is not what the pool is for. */
+static void vary(struct ops *ops, struct spm_pool_config *config, int pool)
+{
+        static const size_t small_sizes[] = {512, 1024, 2048, 0};
+        int choice = ops_choose(ops, 128);
+
+        config->growth = (enum spm_growth)(choice % 3);
+        config->small_size = small_sizes[choice / 4 % 4];
+        if (choice & 16 && pool != OPS_POOL_OF_MODEL) {
+                config->range_base = WORLD_BASE + (uint64_t)(pool + 1) * WORLD_STRIDE;
+                config->range_size = (size_t)ops->world.page_count * WORLD_PAGE;
+        }
+        if (choice & 32)
+                config->decay = OPS_DECAY;
+        if (choice & 64)
+                config->segment_size = 4 * WORLD_PAGE;
+}
+
 static bool add_pools(struct ops *ops)
 {
         struct world *world = &ops->world;
-        struct spm_pool_config base = {
-                .grain = WORLD_PAGE,
-                .segment_size = 4 * WORLD_PAGE,
-                .align = 512,
-                .pending_limit = 6 * WORLD_PAGE,
+        struct spm_pool_config configs[WORLD_POOLS] = {
+                [0] = {.kind = SPM_POOL_ASYNC},
+                [1] = {.kind = SPM_POOL_ASYNC,
+                       .release_threshold = 6 * WORLD_PAGE,
+                       .max_size = 16 * WORLD_PAGE},
+                [2] = {.kind = SPM_POOL_SYNC,
+                       .context = world->contexts[0],
+                       .release_needs_idle = true,
+                       .large_size = 3000,
+                       .large_align = 4096},
+                [3] = {.kind = SPM_POOL_SYNC,
+                       .context = world->contexts[1],
+                       .keep = 2 * WORLD_PAGE},
+                [OPS_POOL_OF_MODEL] = {.kind = SPM_POOL_HOST,
+                                       .context = world->contexts[0],
+                                       .provider = SPM_PROVIDER_MODEL,
+                                       .max_size = 12 * WORLD_PAGE},
         };
-        struct spm_pool_config configs[WORLD_POOLS];
         int i;
 
-        for (i = 0; i < WORLD_POOLS; i++)
-                configs[i] = base;
-        configs[0].kind = SPM_POOL_ASYNC;
-        configs[0].range_base = WORLD_RANGE;
-        configs[0].range_size = WORLD_PAGE * WORLD_PAGES;
-        configs[0].growth = SPM_GROWTH_TIGHT;
-        configs[0].small_size = 1024;
-        configs[1].kind = SPM_POOL_ASYNC;
-        configs[1].release_threshold = 6 * WORLD_PAGE;
-        configs[1].max_size = 16 * WORLD_PAGE;
-        configs[2].kind = SPM_POOL_SYNC;
-        configs[2].context = world->contexts[0];
-        configs[2].release_needs_idle = true;
-        configs[2].large_size = 3000;
-        configs[2].large_align = 4096;
-        configs[3].kind = SPM_POOL_SYNC;
-        configs[3].context = world->contexts[1];
-        configs[3].keep = 2 * WORLD_PAGE;
-        configs[3].small_size = 2048;
-        configs[4].kind = SPM_POOL_HOST;
-        configs[4].context = world->contexts[0];
-        configs[4].provider = SPM_PROVIDER_MODEL;
-        configs[4].small_size = 2048;
-        configs[4].max_size = 12 * WORLD_PAGE;
-        for (i = 0; i < WORLD_POOLS; i++)
+        for (i = 0; i < WORLD_POOLS; i++) {
+                configs[i].grain = WORLD_PAGE;
+                configs[i].align = 512;
+                configs[i].pending_limit = 6 * WORLD_PAGE;
+                vary(ops, &configs[i], i);
                 if (spm_pool_create(world->model, &configs[i], &world->pools[i]))
                         return false;
+        }
         return true;
 }
 

@@ -250,111 +250,7 @@ static void act_sync_context(struct world *world, const struct spm_action *actio
         act_ask(world, scope, true, SPM_SYNC_WAIT, cause);
 }
 
-/* memory */
-
-static int find_pages(const struct world *world, int count)
-{
-        int run = 0;
-        int i;
-
-        for (i = 0; i < world->page_count; i++) {
-                run = world->pages[i] ? 0 : run + 1;
-                if (run == count)
-                        return i + 1 - count;
-        }
-        return -1;
-}
-
-/* The pages that an address is in. */
-static bool *pages_at(struct world *world, uint64_t address)
-{
-        if (address >= WORLD_RANGE)
-                return &world->range[(address - WORLD_RANGE) / WORLD_PAGE];
-        return &world->pages[(address - WORLD_BASE) / WORLD_PAGE];
-}
-
-/* Just there, in a range. */
-static void act_back(struct world *world, const struct spm_action *action,
-                     struct spm_request *request)
-{
-        size_t count = action->size / WORLD_PAGE;
-        bool *pages = pages_at(world, action->address);
-        spm_segment segment;
-        size_t i;
-
-        if (action->address % WORLD_PAGE || action->size % WORLD_PAGE ||
-            action->address < WORLD_RANGE ||
-            action->address + action->size > WORLD_RANGE + WORLD_PAGE * WORLD_PAGES)
-                world_fail(world, "I1: a growth outside of the range");
-        for (i = 0; i < count && !world->failure[0]; i++)
-                if (pages[i])
-                        world_fail(world, "I1: a growth over what is backed");
-        if (world->failure[0])
-                return;
-        if (world_byte(world) % 8 == 0 ||
-            spm_segment_add(world->model, action->pool, action->address, action->size, world,
-                            &segment)) {
-                spm_grow_failed(world->model, request);
-                return;
-        }
-        for (i = 0; i < count; i++)
-                pages[i] = true;
-}
-
-static void act_grow(struct world *world, const struct spm_action *action,
-                     struct spm_request *request)
-{
-        size_t size = action->preferred;
-        enum spm_status status;
-        spm_segment segment;
-        int count;
-        int first;
-        int i;
-
-        if (action->address) {
-                act_back(world, action, request);
-                return;
-        }
-        if (world_byte(world) % 4 == 0)
-                size = action->size;
-        if (size > (size_t)world->page_count * WORLD_PAGE)
-                size = action->size;
-        count = (int)((size + WORLD_PAGE - 1) / WORLD_PAGE);
-        first = count > world->page_count ? -1 : find_pages(world, count);
-        if (first < 0) {
-                count = (int)((action->size + WORLD_PAGE - 1) / WORLD_PAGE);
-                first = count > world->page_count ? -1 : find_pages(world, count);
-        }
-        if (first < 0 || world_byte(world) % 16 == 0) {
-                spm_grow_failed(world->model, request);
-                return;
-        }
-        status = spm_segment_add(world->model, action->pool,
-                                 WORLD_BASE + (uint64_t)first * WORLD_PAGE,
-                                 (size_t)count * WORLD_PAGE, world, &segment);
-        if (status) {
-                if (status != SPM_E_HOST_MEMORY && status != SPM_E_OUT_OF_MEMORY)
-                        world_fail(world, "segment refused: %s", spm_status_name(status));
-                spm_grow_failed(world->model, request);
-                return;
-        }
-        for (i = first; i < first + count; i++)
-                world->pages[i] = true;
-}
-
-static void act_release(struct world *world, const struct spm_action *action)
-{
-        uint64_t end = action->address + action->size;
-        uint64_t at;
-        int node = twin_conflict(&world->twin, TWIN_NONE, 0, action->address, end);
-
-        if (node != TWIN_NONE)
-                world_fail(world, "I9: memory is given back that node %d may touch", node);
-        if (action->cookie != world)
-                world_fail(world, "a segment lost its cookie");
-        for (at = action->address; at < end; at += WORLD_PAGE)
-                *pages_at(world, at) = false;
-}
+/* the list */
 
 static void act_drop(struct world *world, const struct spm_action *action)
 {
@@ -364,9 +260,22 @@ static void act_drop(struct world *world, const struct spm_action *action)
                 stamp->dropped = true;
 }
 
+/* Does a growth of the same pool follow the release @at? */
+static bool is_followed(const struct spm_actions *actions, unsigned int at)
+{
+        unsigned int i;
+
+        for (i = at + 1; i < actions->count; i++)
+                if (actions->item[i].kind == SPM_ACT_GROW &&
+                    actions->item[i].pool == actions->item[at].pool)
+                        return true;
+        return false;
+}
+
 bool world_perform(struct world *world, const struct spm_actions *actions, struct world_cause cause,
                    struct spm_request *request)
 {
+        bool kept = true;
         unsigned int i;
 
         if (actions->count > SPM_ACTIONS_MAX)
@@ -382,8 +291,7 @@ bool world_perform(struct world *world, const struct spm_actions *actions, struc
                         act_record(world, action, cause);
                         break;
                 case SPM_ACT_WAIT_STREAM:
-                        if (!act_wait_stream(world, action, cause))
-                                return false;
+                        kept = act_wait_stream(world, action, cause) && kept;
                         break;
                 case SPM_ACT_POLL:
                         act_poll(world, action, cause);
@@ -398,15 +306,17 @@ bool world_perform(struct world *world, const struct spm_actions *actions, struc
                         act_sync_context(world, action, cause);
                         break;
                 case SPM_ACT_GROW:
-                        act_grow(world, action, request);
+                        world_grow(world, action, request);
                         break;
                 case SPM_ACT_RELEASE:
-                        act_release(world, action);
+                        if (0 && action->moves && !is_followed(actions, i))
+                                world_fail(world, "memory is moved to nowhere");
+                        world_release(world, action);
                         break;
                 case SPM_ACT_DROP:
                         act_drop(world, action);
                         break;
                 }
         }
-        return true;
+        return kept;
 }

@@ -17,12 +17,16 @@
 
 #include "twin.h"
 
-#define WORLD_PAGE   4096
-#define WORLD_PAGES  600
-#define WORLD_BASE   0x10000000u
-#define WORLD_RANGE  0x40000000u /* of the pool that has one: as many pages again */
-#define WORLD_POOLS  5
-#define WORLD_EVENTS 6
+#define WORLD_PAGE 4096
+#ifndef WORLD_PAGES
+#define WORLD_PAGES 600
+#endif
+#define WORLD_BASE     0x10000000u
+#define WORLD_STRIDE   0x01000000u /* from one area of addresses to the next */
+#define WORLD_POOLS    5
+
+#define WORLD_SEGMENTS (WORLD_PAGES + 1)
+#define WORLD_EVENTS   6
 #ifndef WORLD_STAMPS
 #define WORLD_STAMPS 4096
 #endif
@@ -44,6 +48,18 @@ struct world_stamp {
         int node;
 };
 
+struct world_page {
+        uint16_t segment; /* 0: there is none */
+        uint16_t live;    /* blocks of the program in it */
+};
+
+struct world_segment {
+        spm_segment id;
+        int pool;
+        uint64_t base;
+        uint64_t size;
+};
+
 struct world {
         struct spm_model *model;
         struct twin twin;
@@ -56,12 +72,13 @@ struct world {
         int event_nodes[WORLD_EVENTS]; /* what the driver's event stands for */
         spm_pool pools[WORLD_POOLS];
         bool pool_gone[WORLD_POOLS];
-        bool pages[WORLD_PAGES];                 /* taken */
-        bool range[WORLD_PAGES];                 /* backed */
-        int page_count;                          /* that may be */
-        struct world_stamp stamps[WORLD_STAMPS]; /* by handle, modulo their number */
-        const uint8_t *constant;                 /* what is chosen always; NULL: as the bytes say */
-        const uint8_t *bytes;                    /* choices yet to be made */
+        int page_count; /* of an area, and of physical memory */
+        int free_pages; /* of physical memory */
+        struct world_page areas[WORLD_POOLS + 1][WORLD_PAGES]; /* of lone segments, and ranges */
+        struct world_segment segments[WORLD_SEGMENTS];         /* from 1; of no size: unused */
+        struct world_stamp stamps[WORLD_STAMPS];               /* by handle, modulo their number */
+        const uint8_t *constant; /* what is chosen always; NULL: as the bytes say */
+        const uint8_t *bytes;    /* choices yet to be made */
         size_t left;
         uint64_t mix; /* decides when the bytes are used up */
         bool host_may_fail;
@@ -90,6 +107,31 @@ void world_trace(const struct world *world, const char *format, ...)
  * @request: of the allocation that asked, or NULL */
 bool world_perform(struct world *world, const struct spm_actions *actions, struct world_cause cause,
                    struct spm_request *request);
+
+/* memory */
+
+/** world_grow(), world_release() - the actions. */
+void world_grow(struct world *world, const struct spm_action *action, struct spm_request *request);
+void world_release(struct world *world, const struct spm_action *action);
+
+/** world_find_room() - @count pages that are not there, in the range of pool @area - 1, or for a
+ * lone segment if that is 0. Return: 0 if there are none, or no physical memory. */
+uint64_t world_find_room(const struct world *world, int area, int count);
+
+/** world_give() - add a segment there. Return: false if it was refused, as one that was not @asked
+ * for may be: a pool parts its range. */
+bool world_give(struct world *world, int pool, uint64_t base, uint64_t size, bool asked);
+
+/** world_is_backed() - by segments of the pool? */
+bool world_is_backed(struct world *world, int pool, uint64_t from, uint64_t to);
+
+/** world_count_live() - a block of the program comes or goes; world_forget_live(): all of a pool.
+ */
+void world_count_live(struct world *world, uint64_t from, uint64_t to, bool live);
+void world_forget_live(struct world *world, int pool);
+
+/** world_reserved() - what the pool has obtained. */
+void world_reserved(const struct world *world, int pool, uint64_t *bytes, uint64_t *segments);
 
 /** world_context_of() - the number of a stream's context. */
 static inline int world_context_of(const struct world *world, int stream)

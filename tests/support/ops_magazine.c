@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ops -- magazines
+ *
+ * What a thread has at hand for a stream. The threads of a program take turns
+ * here, so nobody is inside when the model wants its blocks back.
+ */
+
+#include "ops_inner.h"
+
+static struct magazine *find(struct ops *ops, int pool, int stream)
+{
+        int i;
+
+        for (i = 0; i < MAGAZINES; i++) {
+                struct magazine *magazine = &ops->magazines[i];
+
+                if (magazine->it && magazine->pool == pool && magazine->stream == stream)
+                        return magazine;
+        }
+        return NULL;
+}
+
+struct spm_magazine *ops_magazine_of(struct ops *ops, int pool, int stream)
+{
+        const struct magazine *magazine = find(ops, pool, stream);
+
+        return magazine ? magazine->it : NULL;
+}
+
+bool ops_magazine_alloc(struct ops *ops, int pool, int stream, size_t size)
+{
+        const struct magazine *magazine = find(ops, pool, stream);
+        struct spm_allocation allocation;
+
+        if (!magazine || !spm_magazine_alloc(magazine->it, size, &allocation))
+                return false;
+        world_trace(&ops->world, "alloc pool %d stream %d size %zu: from its magazine at %#llx",
+                    pool, stream, size, (unsigned long long)allocation.address);
+        if (allocation.size != size || !allocation.reused)
+                world_fail(&ops->world, "a magazine serves what was not asked for, or not freed");
+        ops_count_alloc(ops, pool, size);
+        ops_own(ops, &allocation, pool, stream);
+        return true;
+}
+
+bool ops_magazine_free(struct ops *ops, const struct block *block, int stream,
+                       struct spm_allocation *freed)
+{
+        const struct magazine *magazine = find(ops, block->pool, stream);
+        const struct spm_allocation *allocation = &block->allocation;
+
+        if (!magazine ||
+            !spm_magazine_free(magazine->it, allocation->address, allocation->generation, freed))
+                return false;
+        if (block->stream == TWIN_NONE || block->exported)
+                world_fail(&ops->world, "a magazine takes what is not for it");
+        return true;
+}
+
+/* Whose stream or pool is gone serves nothing; nobody takes a block twice, from inside, or for an
+ * old owner. */
+static void try_mistakes(struct ops *ops, const struct magazine *magazine)
+{
+        struct world *world = &ops->world;
+        const struct block *block = ops_choose_block(ops);
+        uint64_t hash = spm_hash(world->model);
+        struct spm_allocation allocation;
+        bool gone = world->pool_gone[magazine->pool] || world->streams[magazine->stream].retired ||
+                    world->context_gone[world_context_of(world, magazine->stream)];
+
+        if (gone && spm_magazine_alloc(magazine->it, 512, &allocation))
+                world_fail(world, "a magazine serves after its end");
+        if (block && gone &&
+            spm_magazine_free(magazine->it, block->allocation.address, 0, &allocation))
+                world_fail(world, "a magazine takes a block after its end");
+        if (block && spm_magazine_free(magazine->it, block->allocation.address + 1, 0, NULL))
+                world_fail(world, "a magazine takes a block by an address inside");
+        if (block && spm_magazine_free(magazine->it, block->allocation.address,
+                                       block->allocation.generation + 1, NULL))
+                world_fail(world, "a magazine takes a block for another owner");
+        if (ops->last_freed.address && spm_magazine_free(magazine->it, ops->last_freed.address,
+                                                         ops->last_freed.generation, NULL))
+                world_fail(world, "a magazine takes a block twice");
+        if (spm_hash(world->model) != hash)
+                world_fail(world, "a mistake with a magazine changed something");
+}
+
+static void end(struct ops *ops, struct magazine *magazine)
+{
+        int i;
+
+        for (i = 0; i < REQUESTS; i++)
+                if (ops->requests[i].request.magazine == magazine->it)
+                        ops->requests[i].request.magazine = NULL;
+        world_trace(&ops->world, "the magazine of pool %d and stream %d ends", magazine->pool,
+                    magazine->stream);
+        spm_magazine_end(ops->world.model, magazine->it);
+        magazine->it = NULL;
+}
+
+static void begin(struct ops *ops, struct magazine *magazine)
+{
+        struct world *world = &ops->world;
+        int pool = ops->profile->pools[ops_choose(ops, 4)];
+        int stream = ops_choose_stream(ops);
+        struct spm_magazine *fresh = NULL;
+        struct spm_pool_config config;
+        enum spm_status status;
+
+        if (stream == TWIN_NONE || world->pool_gone[pool] || find(ops, pool, stream))
+                return;
+        status = spm_magazine_new(world->model, world->pools[pool], world->streams[stream].id,
+                                  &fresh);
+        spm_pool_get_config(world->model, world->pools[pool], &config);
+        if (ops_is_async(pool) && config.range_size &&
+            world->twin.streams[stream].kind != SPM_STREAM_LEGACY) {
+                ops_expect(ops, "magazine", status);
+                if (status)
+                        return;
+                *magazine = (struct magazine){.it = fresh, .pool = pool, .stream = stream};
+                world_trace(world, "a magazine of pool %d and stream %d", pool, stream);
+        } else if (status == SPM_OK) {
+                world_fail(world, "a magazine of a pool or stream that can have none");
+        }
+}
+
+void op_magazine(struct ops *ops)
+{
+        struct magazine *magazine = &ops->magazines[ops_choose(ops, MAGAZINES)];
+
+        if (!magazine->it)
+                begin(ops, magazine);
+        else if (ops_choose(ops, 4) == 0)
+                end(ops, magazine);
+        else
+                try_mistakes(ops, magazine);
+}
