@@ -183,6 +183,7 @@ static void wait_for_unseen(struct deps *deps, const struct spm_stream_state *st
 void spm_block_wait(struct spm_model *model, struct spm_block *block,
                     struct spm_stream_state *stream)
 {
+        struct spm_stream_state *birth;
         struct deps deps = {.count = 0};
         unsigned int i;
 
@@ -193,6 +194,12 @@ void spm_block_wait(struct spm_model *model, struct spm_block *block,
                 if (!spm_stream_has_waited(stream, born) && !spm_point_is_done(model, born, false))
                         add_dep(&deps, born);
         }
+        /* Of the points that are implied where it was allocated, a magazine remembers none. */
+        birth = block->dep_count == 1 && !spm_stream_has_waited(stream, spm_block_dep(block, 0))
+                        ? spm_subject_stream(model, block->streams[0])
+                        : NULL;
+        if (birth)
+                wait_for_unseen(&deps, birth);
         wait_for_unseen(&deps, stream);
         set_deps(model, block, &deps);
         stream->open_blocks++;

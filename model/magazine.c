@@ -504,6 +504,8 @@ enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool_id, spm_
         magazine->next = pool->magazines;
         pool->magazines = magazine;
         stream->magazines++;
+        /* Its last point may have been looked at already (subject.c). */
+        spm_stream_submit(stream);
         *result = magazine;
         return SPM_OK;
 }

@@ -148,6 +148,7 @@ static void forget_streams(struct spm_model *model, struct spm_context_state *co
         struct spm_stream_state *next;
 
         for (stream = context->streams; stream; stream = stream->next) {
+                spm_magazine_recall_stream(model, stream, true);
                 spm_stamp_drop_all(model, stream);
                 stream->done_sync = UINT64_MAX;
                 stream->done_poll = UINT64_MAX;
