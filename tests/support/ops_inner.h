@@ -102,6 +102,7 @@ struct ops {
         uint64_t used_high[WORLD_POOLS];
         uint64_t count_high[WORLD_POOLS];
         struct magazine magazines[MAGAZINES];
+        uint64_t time;  /* nanoseconds */
         int first_size; /* of the list: sizes are counted from there */
         struct spm_allocation last_freed;
         bool tainted[WORLD_EVENTS]; /* for ever: whoever records it now says nothing */
@@ -178,6 +179,7 @@ void op_replace_event(struct ops *ops);
 void op_capture(struct ops *ops);
 void op_stream(struct ops *ops);
 void op_pool(struct ops *ops);
+void op_tick(struct ops *ops);
 void op_remove_context(struct ops *ops);
 void op_destroy_pool(struct ops *ops);
 void ops_begin_call(struct ops *ops, enum call_kind kind);

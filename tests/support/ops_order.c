@@ -343,6 +343,19 @@ void op_pool(struct ops *ops)
         ops_expect(ops, "trim", status);
 }
 
+void op_tick(struct ops *ops)
+{
+        struct spm_actions actions;
+        enum spm_status status;
+
+        ops->time += (uint64_t)ops_choose(ops, 8) * OPS_DECAY / 4;
+        do {
+                status = spm_tick(ops->world.model, ops->time, &actions);
+                world_perform(&ops->world, &actions, OPS_NO_CAUSE, NULL);
+        } while (status == SPM_AGAIN);
+        ops_expect(ops, "tick", status);
+}
+
 static void drop_blocks(struct ops *ops, int pool)
 {
         int i;

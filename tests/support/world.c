@@ -260,18 +260,6 @@ static void act_drop(struct world *world, const struct spm_action *action)
                 stamp->dropped = true;
 }
 
-/* Does a growth of the same pool follow the release @at? */
-static bool is_followed(const struct spm_actions *actions, unsigned int at)
-{
-        unsigned int i;
-
-        for (i = at + 1; i < actions->count; i++)
-                if (actions->item[i].kind == SPM_ACT_GROW &&
-                    actions->item[i].pool == actions->item[at].pool)
-                        return true;
-        return false;
-}
-
 bool world_perform(struct world *world, const struct spm_actions *actions, struct world_cause cause,
                    struct spm_request *request)
 {
@@ -309,8 +297,6 @@ bool world_perform(struct world *world, const struct spm_actions *actions, struc
                         world_grow(world, action, request);
                         break;
                 case SPM_ACT_RELEASE:
-                        if (0 && action->moves && !is_followed(actions, i))
-                                world_fail(world, "memory is moved to nowhere");
                         world_release(world, action);
                         break;
                 case SPM_ACT_DROP:
