@@ -6,7 +6,8 @@
  * Ops -- what the files of the interpreter share
  *
  * ops_set_up.c sets up; ops.c chooses, and goes round; ops_memory.c allocates,
- * uses and frees; ops_order.c makes calls in two halves, and ends what ends.
+ * uses and frees, ops_magazine.c by way of magazines; ops_order.c makes calls in
+ * two halves; ops_life.c begins and ends all the rest.
  */
 
 #include "ops.h"
