@@ -5,7 +5,7 @@
 /*
  * Magazine -- a thread's own blocks, without the caller's lock
  *
- * A magazine holds freed blocks of one pool for one stream and one thread. Its owner, one thread
+ * A magazine holds free blocks of one pool for one stream and one thread. Its owner, one thread
  * at a time, allocates from it and frees into it without the caller's lock, while other threads
  * call the model under theirs. What the model does under pressure to get its blocks back, it can
  * do while the owner sleeps.
