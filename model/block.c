@@ -83,7 +83,10 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
 
 void spm_grow_failed(struct spm_model *model, struct spm_request *request)
 {
-        (void)model;
+        struct spm_pool_state *pool = spm_pool_find(model, request->pool);
+
+        if (pool)
+                pool->is_short = true;
         spm_ladder_refused(request);
 }
 

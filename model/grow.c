@@ -67,10 +67,11 @@ static uint64_t slack(const struct spm_pool_state *pool, uint64_t high)
         return high / 64;
 }
 
-static uint64_t piece_of(const struct spm_pool_state *pool, uint64_t bytes)
+/* @most: of this, or of the pool, a piece is a share. */
+static uint64_t piece_of(const struct spm_pool_state *pool, uint64_t most)
 {
         uint64_t grain = pool->config.grain;
-        uint64_t piece = floor_power(bytes / SHARE | grain);
+        uint64_t piece = pool->is_short ? grain : floor_power(most / SHARE | grain);
 
         if (piece > pool->config.segment_size)
                 piece = pool->config.segment_size;

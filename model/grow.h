@@ -15,6 +15,12 @@
  *           size; with pieces of up to 256 MiB a training step with blocks of
  *           varying size held 1.6 times its live peak, with 32 MiB 1.02
  *
+ * Once the caller has refused memory, all pieces are single grains for a while
+ * (until the decay time has passed, or for good without one): what
+ * is built up again under shortage can be moved. With pieces of 1/32, a pool
+ * at 85 % of its device refused one request in fifty that a bare driver would
+ * have served.
+ *
  * A pool may hold what was in use at its peak, plus a slack and one piece (enum
  * spm_growth). Before it passes that, segments that nobody uses are released,
  * those idle for longest first: they move. So memory follows the program

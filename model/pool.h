@@ -47,6 +47,7 @@ struct spm_pool_state {
         struct spm_pool_config config; /* release_threshold as now in force */
         bool closed;                   /* destroyed; stays until its last segment is gone */
         bool ended;                    /* its memory is being given back, whatever it was */
+        bool is_short;                 /* it was refused memory not long ago (grow.h) */
         bool unfinished; /* there was no room for all that a synchronisation releases */
         bool synced;     /* a synchronisation has just completed blocks of it (A13) */
         bool follow;

@@ -29,6 +29,7 @@ static void turn_window(struct spm_pool_state *pool, uint64_t now)
         if (now - pool->window_start < pool->config.decay)
                 return;
         pool->window_start = now;
+        pool->is_short = false;
         pool->window_before = pool->window_high;
         pool->window_high = pool->rounded_bytes;
         /* What growth is measured by forgets older peaks as well. */
