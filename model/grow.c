@@ -54,19 +54,6 @@ static size_t wanted_size(const struct spm_want *want)
         return enough < want->size ? 0 : enough;
 }
 
-static uint64_t slack(const struct spm_pool_state *pool, uint64_t high)
-{
-        switch (pool->config.growth) {
-        case SPM_GROWTH_TIGHT:
-                return 0;
-        case SPM_GROWTH_SPEED:
-                return high / 12;
-        case SPM_GROWTH_BALANCED:
-                break;
-        }
-        return high / 64;
-}
-
 /* @most: of this, or of the pool, a piece is a share. */
 static uint64_t piece_of(const struct spm_pool_state *pool, uint64_t most)
 {
@@ -80,9 +67,15 @@ static uint64_t piece_of(const struct spm_pool_state *pool, uint64_t most)
 
 uint64_t spm_grow_allowed(const struct spm_pool_state *pool, uint64_t high)
 {
-        uint64_t allowed = high + slack(pool, high);
-
-        return pool->config.growth == SPM_GROWTH_TIGHT ? allowed : allowed + piece_of(pool, high);
+        switch (pool->config.growth) {
+        case SPM_GROWTH_TIGHT:
+                return high;
+        case SPM_GROWTH_SPEED:
+                return high + high / 12 + pool->config.segment_size;
+        case SPM_GROWTH_BALANCED:
+                break;
+        }
+        return high + high / 64 + piece_of(pool, high);
 }
 
 static struct measure take_measure(struct spm_pool_state *pool, uint64_t size, bool exact)

@@ -43,7 +43,7 @@ enum spm_provider {
  *   mode       slack                segments             blocks from slabs
  *   balanced   1/64 + a segment     1/32 of the pool,    up to 32 KiB
  *                                   2 MiB to 32 MiB
- *   speed      1/12 + a segment     likewise             up to 32 KiB
+ *   speed      1/12 + 32 MiB        likewise             up to 32 KiB
  *   tight      none                 2 MiB                up to 4 KiB
  */
 enum spm_growth { SPM_GROWTH_BALANCED, SPM_GROWTH_SPEED, SPM_GROWTH_TIGHT };

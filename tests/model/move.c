@@ -78,9 +78,9 @@ Test(move, a_balanced_pool_holds_a_sixty_fourth_and_a_piece_more_than_was_in_use
         expect_bound(SPM_GROWTH_BALANCED, (640 + 10 + 16) * MIB, 0);
 }
 
-Test(move, a_fast_pool_holds_a_twelfth_and_a_piece_more_than_was_in_use)
+Test(move, a_fast_pool_holds_a_twelfth_and_32_mib_more_than_was_in_use)
 {
-        expect_bound(SPM_GROWTH_SPEED, (640 + 16) * MIB + 640 * MIB / 12, 1);
+        expect_bound(SPM_GROWTH_SPEED, (640 + 32) * MIB + 640 * MIB / 12, 1);
 }
 
 Test(move, a_tight_pool_holds_what_was_in_use)
