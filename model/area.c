@@ -20,15 +20,6 @@
 #define LEAF_SHIFT_MAX 30
 #define LEAF_PAGES     12 /* at most 2^12 */
 
-#define EXTRAS         4  /* at hand */
-#define RECORDS_MIN    32 /* made at once */
-#define RECORDS_MAX    8192
-#define LINE           64 /* of a cache */
-
-struct spm_records {
-        struct spm_records *next;
-};
-
 struct spm_leaf {
         struct spm_segment_state **segments; /* by grain */
         uint64_t *set;                       /* a bit an entry */
@@ -96,27 +87,6 @@ static bool make_room(struct spm_model *model)
         return true;
 }
 
-static struct spm_block *take_spare(struct spm_model *model)
-{
-        struct spm_block *block = model->spare;
-
-        assert(block);
-        model->spare = block->next;
-        model->spares--;
-        model->blocks++;
-        memset(block, 0, sizeof(*block));
-        return block;
-}
-
-static void give_spare(struct spm_model *model, struct spm_block *block)
-{
-        spm_block_drop_deps(model, block);
-        block->next = model->spare;
-        model->spare = block;
-        model->spares++;
-        model->blocks--;
-}
-
 struct spm_area *spm_area_new(struct spm_model *model, struct spm_pool_state *pool,
                               unsigned int heap, uint64_t base, uint64_t size, bool is_lone)
 {
@@ -149,7 +119,7 @@ struct spm_area *spm_area_new(struct spm_model *model, struct spm_pool_state *po
         model->areas[at] = area;
         model->area_count++;
 
-        area->first = take_spare(model);
+        area->first = spm_block_take(model);
         area->last = area->first;
         area->first->area = area;
         area->first->address = base;
@@ -171,7 +141,7 @@ void spm_area_free(struct spm_model *model, struct spm_area *area)
                 if (spm_block_state(block) == SPM_BLOCK_HOLE)
                         spm_pool_take_hole(block);
                 area->first = block->next;
-                give_spare(model, block);
+                spm_block_give(model, block);
         }
         while (*at != area)
                 at = &(*at)->next;
@@ -341,175 +311,10 @@ void spm_area_note(struct spm_block *block, bool begins)
                 note_page(area, offset, begins ? block : NULL);
 }
 
-/* blocks */
-
-/* A quarter more than there are, so that many records lie on few host pages. */
-static bool make_records(struct spm_model *model)
+void spm_area_forget(struct spm_model *model)
 {
-        size_t count = model->blocks / 4;
-        struct spm_records *more;
-        struct spm_block *block;
-
-        if (count < RECORDS_MIN)
-                count = RECORDS_MIN;
-        if (count > RECORDS_MAX)
-                count = RECORDS_MAX;
-        more = spm_host_new(model, sizeof(*more) + count * sizeof(*block) + LINE);
-        if (!more)
-                return false;
-        more->next = model->records;
-        model->records = more;
-        block = (struct spm_block *)(((uintptr_t)(more + 1) + LINE - 1) & ~(uintptr_t)(LINE - 1));
-        model->spares += (unsigned int)count;
-        for (block += count; count; count--) {
-                (--block)->next = model->spare;
-                model->spare = block;
-        }
-        return true;
-}
-
-bool spm_block_reserve(struct spm_model *model, unsigned int count)
-{
-        while (model->spares < count)
-                if (!make_records(model))
-                        return false;
-        while (model->extras < EXTRAS) {
-                struct spm_extra *extra = spm_host_new(model, sizeof(*extra));
-
-                if (!extra)
-                        return false;
-                extra->next = model->extra;
-                model->extra = extra;
-                model->extras++;
-        }
-        return true;
-}
-
-void spm_block_forget_spares(struct spm_model *model)
-{
-        while (model->records) {
-                struct spm_records *records = model->records;
-
-                model->records = records->next;
-                spm_host_free(model, records);
-        }
-        while (model->extra) {
-                struct spm_extra *extra = model->extra;
-
-                model->extra = extra->next;
-                spm_host_free(model, extra);
-        }
-        model->spare = NULL;
-        model->spares = 0;
-        model->extras = 0;
+        assert(!model->area_count);
         spm_host_free(model, model->areas);
         model->areas = NULL;
         model->area_room = 0;
-}
-
-struct spm_block *spm_block_split(struct spm_model *model, struct spm_block *block, size_t size)
-{
-        struct spm_block *rest = take_spare(model);
-        struct spm_extra *extra = block->extra;
-        struct spm_point deps[SPM_BLOCK_DEPS];
-        unsigned int i;
-
-        assert(!block->is_slot && size && size < block->size);
-        for (i = 0; i < block->dep_count; i++)
-                deps[i] = spm_block_dep(block, i);
-        memcpy(rest, block, sizeof(*rest));
-        rest->extra = NULL;
-        rest->dep_count = 0;
-        spm_block_become(rest, SPM_BLOCK_LOOSE);
-        block->extra = extra;
-        rest->address += size;
-        rest->size -= size;
-        rest->previous = block;
-        if (rest->next)
-                rest->next->previous = rest;
-        else
-                rest->area->last = rest;
-        block->next = rest;
-        block->size = size;
-        /* Extras are at hand, see spm_block_reserve(). */
-        if (!spm_block_set_deps(model, rest, deps, block->dep_count))
-                rest->exported = true;
-        return rest;
-}
-
-void spm_block_absorb(struct spm_model *model, struct spm_block *block, struct spm_block *other)
-{
-        assert(spm_block_state(other) == SPM_BLOCK_LOOSE && block->area == other->area);
-        assert(block->next == other || block->previous == other);
-
-        if (block->previous == other) {
-                block->address = other->address;
-                block->previous = other->previous;
-                if (block->previous)
-                        block->previous->next = block;
-                else
-                        block->area->first = block;
-        } else {
-                block->next = other->next;
-                if (block->next)
-                        block->next->previous = block;
-                else
-                        block->area->last = block;
-        }
-        block->size += other->size;
-        block->fresh = block->fresh && other->fresh;
-        give_spare(model, other);
-}
-
-/* points */
-
-static struct spm_extra *take_extra(struct spm_model *model)
-{
-        struct spm_extra *extra = model->extra;
-
-        if (!extra)
-                return spm_host_new(model, sizeof(*extra));
-        model->extra = extra->next;
-        model->extras--;
-        return extra;
-}
-
-static void drop_extra(struct spm_model *model, struct spm_block *block)
-{
-        if (!block->extra)
-                return;
-        block->extra->next = model->extra;
-        model->extra = block->extra;
-        model->extras++;
-        block->extra = NULL;
-}
-
-bool spm_block_set_deps(struct spm_model *model, struct spm_block *block,
-                        const struct spm_point *deps, unsigned int count)
-{
-        unsigned int i;
-
-        if (count > SPM_BLOCK_DEPS)
-                return false;
-        if (count > 2 && !block->extra) {
-                block->extra = take_extra(model);
-                if (!block->extra)
-                        return false;
-        }
-        for (i = 0; i < count && i < 2; i++) {
-                block->streams[i] = deps[i].stream;
-                block->positions[i] = deps[i].position;
-        }
-        for (; i < count; i++)
-                block->extra->points[i - 2] = deps[i];
-        if (count <= 2)
-                drop_extra(model, block);
-        block->dep_count = (uint8_t)count;
-        return true;
-}
-
-void spm_block_drop_deps(struct spm_model *model, struct spm_block *block)
-{
-        drop_extra(model, block);
-        block->dep_count = 0;
 }

@@ -7,22 +7,7 @@
  *
  * An area is a range of a pool, of which parts are backed by segments, or one
  * segment that is by itself. Blocks lie side by side and fill it without gap
- * or overlap (I1, I3). They are split and joined here, never across the border
- * of an area. Which sets a block belongs to is the business of its state:
- *
- *   LIVE     the program has it; findable by address (spm_area_live_at())
- *   HELD     in a magazine: freed, and for its owner to take (magazine.h)
- *   PENDING  in a lane (limbo.h), or a stray
- *   READY    in the bins of its heap, by size; a slot in its slab
- *   SEALED   freed and complete, but known outside; never served again (I10)
- *   HOLE     addresses without memory, in whole grains
- *   SLAB     a run of small blocks, its slots, which have records of their own
- *   LOOSE    between two states; in no set
- *
- * A record is two cache lines. It is never allocated in the middle of a
- * change: whoever may split first sees to it that spare records are at hand,
- * and joining returns them. So a free cannot fail. Memory of records is given
- * back only with the model: one may be looked at by a thread that is too late.
+ * or overlap (I1, I3); see record.h.
  *
  * By address, a live block is found through a map of pages: every page has at
  * most one live block that begins in it, because what is not larger than a
@@ -36,83 +21,7 @@
 #include <stdint.h>
 #include <streampool/model.h>
 
-#include "order.h"
-
-/* A live block is born of a few points; a free adds its own, and perhaps the legacy stream's. */
-#define SPM_BLOCK_BORN 6
-#define SPM_BLOCK_DEPS (SPM_BLOCK_BORN + 2)
-
-enum spm_block_state {
-        SPM_BLOCK_LOOSE,
-        SPM_BLOCK_LIVE,
-        SPM_BLOCK_HELD,
-        SPM_BLOCK_PENDING,
-        SPM_BLOCK_READY,
-        SPM_BLOCK_SEALED,
-        SPM_BLOCK_HOLE,
-        SPM_BLOCK_SLAB,
-};
-
-struct spm_area;
-struct spm_lane;
-struct spm_slab;
-struct spm_segment_state;
-
-/* The points of a block beyond the second. */
-struct spm_extra {
-        struct spm_extra *next; /* spare */
-        struct spm_point points[SPM_BLOCK_DEPS - 2];
-};
-
-struct spm_block {
-        uint64_t address;
-        size_t size;
-        struct spm_block *previous; /* in address order; not of slots */
-        struct spm_block *next;     /* likewise; in model->spare: the next one */
-        struct spm_area *area;
-
-        _Atomic(uint8_t) state; /* of enum spm_block_state */
-        uint8_t dep_count;
-        uint16_t slot;        /* its index in its slab */
-        uint8_t klass;        /* of a slot */
-        bool is_slot : 1;     /* it belongs to a slab */
-        bool fresh : 1;       /* no part of it was ever served */
-        bool open : 1;        /* PENDING: its lane's own stream may have it now */
-        bool barred : 1;      /* PENDING: ... and never will (an undone allocation) */
-        bool hit : 1;         /* LIVE: served without growth */
-        bool belted : 1;      /* LIVE: its second point is ordered by a wait submitted for it */
-        bool exported : 1;    /* LIVE, and kept when it becomes PENDING */
-        bool is_shore : 1;    /* READY: beside a hole */
-        bool is_spanning : 1; /* READY: in the heap's list of what holds whole segments */
-
-        /*
-         * The points its memory waits for; more of them in extra. Of a PENDING block: the first is
-         * that of its lane. Of a LIVE block: its birth, which outlives a free that names no stream
-         * (A6); none if the memory was complete when it was served. The first of them is the point
-         * of the allocation itself, and is there whatever dep_count says; 0 without a stream.
-         */
-        uint32_t streams[2];
-        uint64_t positions[2];
-
-        union {
-                struct { /* READY, open PENDING, HOLE: links of its set */
-                        struct spm_block *left;
-                        struct spm_block *right;
-                };
-                struct { /* LIVE, HELD */
-                        size_t requested;
-                        uint64_t generation;
-                };
-        };
-        union {
-                struct spm_lane *lane; /* PENDING; NULL for a stray */
-                uint64_t user;         /* LIVE */
-        };
-        struct spm_block *older; /* PENDING: in its lane; READY: in the list of spanning ones */
-        struct spm_block *newer;
-        struct spm_extra *extra;
-        struct spm_slab *slab; /* of a slot, and of a SLAB */
-};
+#include "record.h"
 
 struct spm_leaf;
 
@@ -142,6 +51,9 @@ struct spm_area *spm_area_new(struct spm_model *model, struct spm_pool_state *po
 /** spm_area_free() - its blocks are LOOSE or HOLE, and it has no segments. */
 void spm_area_free(struct spm_model *model, struct spm_area *area);
 
+/** spm_area_forget() - the list of them, at the end of the model. */
+void spm_area_forget(struct spm_model *model);
+
 /** spm_area_at() - the area that holds @address, or NULL. */
 struct spm_area *spm_area_at(const struct spm_model *model, uint64_t address);
 
@@ -166,53 +78,5 @@ struct spm_block *spm_area_live_at(const struct spm_area *area, uint64_t address
 
 /** spm_area_note() - the LIVE or SLAB @block begins here, or no longer. */
 void spm_area_note(struct spm_block *block, bool begins);
-
-/* blocks */
-
-/** spm_block_reserve() - have @count records at hand, and a few extras. Return: false if there is
- * no memory. */
-bool spm_block_reserve(struct spm_model *model, unsigned int count);
-
-/** spm_block_forget_spares() - for the end of the model. */
-void spm_block_forget_spares(struct spm_model *model);
-
-/**
- * spm_block_split() - cut a block in two
- * @size: bytes that stay with @block; less than it has
- *
- * A record is at hand. Return: the rest, LOOSE, with the same points and flags.
- */
-struct spm_block *spm_block_split(struct spm_model *model, struct spm_block *block, size_t size);
-
-/** spm_block_absorb() - add the LOOSE neighbour @other to @block; its record is spared. The
- * points of @block are left alone. */
-void spm_block_absorb(struct spm_model *model, struct spm_block *block, struct spm_block *other);
-
-/* points */
-
-static inline struct spm_point spm_block_dep(const struct spm_block *block, unsigned int i)
-{
-        if (i < 2)
-                return (struct spm_point){block->streams[i], block->positions[i]};
-        return block->extra->points[i - 2];
-}
-
-/** spm_block_set_deps() - Return: false if they are too many, or there is no memory for the third:
- * nothing has changed. */
-bool spm_block_set_deps(struct spm_model *model, struct spm_block *block,
-                        const struct spm_point *deps, unsigned int count);
-
-/** spm_block_drop_deps() - it waits for nothing. */
-void spm_block_drop_deps(struct spm_model *model, struct spm_block *block);
-
-static inline enum spm_block_state spm_block_state(const struct spm_block *block)
-{
-        return (enum spm_block_state)atomic_load_explicit(&block->state, memory_order_relaxed);
-}
-
-static inline void spm_block_become(struct spm_block *block, enum spm_block_state state)
-{
-        atomic_store_explicit(&block->state, (uint8_t)state, memory_order_relaxed);
-}
 
 #endif

@@ -75,7 +75,7 @@ static struct spm_lane *own_lane(const struct spm_want *want)
 {
         if (!want->stream || want->stream->capturing)
                 return NULL;
-        return spm_limbo_find(want->pool, want->stream->object.id);
+        return spm_lane_find(want->pool, want->stream->object.id);
 }
 
 /* The best of a lane's open blocks, for its own stream. */

@@ -59,7 +59,7 @@ static bool find_fit(struct spm_model *model, const struct spm_want *want,
 
         if (spm_fit_bare(model, want, fit))
                 return true;
-        lane = want->stream ? spm_limbo_find(want->pool, want->stream->object.id) : NULL;
+        lane = want->stream ? spm_lane_find(want->pool, want->stream->object.id) : NULL;
         while (lane && want->klass == SPM_NO_CLASS && spm_limbo_join(model, lane))
                 if (spm_fit_bare(model, want, fit))
                         return true;

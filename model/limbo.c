@@ -11,68 +11,12 @@
 
 #include <assert.h>
 
-#include "host.h"
 #include "pool.h"
 #include "stamp.h"
 #include "state.h"
 
 #define REOPEN_MAX 8
 #define JOIN_MAX   32
-
-/* lanes */
-
-struct spm_lane *spm_limbo_find(const struct spm_pool_state *pool, spm_stream stream)
-{
-        return (struct spm_lane *)spm_table_find(&pool->lanes, stream);
-}
-
-struct spm_lane *spm_limbo_lane(struct spm_model *model, struct spm_pool_state *pool,
-                                struct spm_stream_state *stream)
-{
-        struct spm_lane *lane = spm_limbo_find(pool, stream->object.id);
-
-        if (lane)
-                return lane;
-        lane = spm_host_new(model, sizeof(*lane));
-        if (!lane)
-                return NULL;
-        lane->object.id = stream->object.id;
-        if (!spm_table_put(model, &pool->lanes, &lane->object)) {
-                spm_host_free(model, lane);
-                return NULL;
-        }
-        spm_bins_init(&lane->open, pool->config.align);
-        lane->pool = pool;
-        lane->stream = stream;
-        lane->next = stream->lanes;
-        stream->lanes = lane;
-        return lane;
-}
-
-static void forget_lane(struct spm_model *model, struct spm_lane *lane)
-{
-        struct spm_lane **at = &lane->stream->lanes;
-
-        assert(!lane->oldest && spm_bins_is_empty(&lane->open));
-        while (*at != lane)
-                at = &(*at)->next;
-        *at = lane->next;
-        spm_bins_forget(model, &lane->open);
-        spm_table_remove(model, &lane->pool->lanes, &lane->object);
-        spm_host_free(model, lane);
-}
-
-void spm_limbo_forget_stream(struct spm_model *model, struct spm_stream_state *stream)
-{
-        while (stream->lanes)
-                forget_lane(model, stream->lanes);
-}
-
-void spm_limbo_forget_pool(struct spm_model *model, struct spm_pool_state *pool)
-{
-        while (pool->lanes.head)
-                forget_lane(model, (struct spm_lane *)pool->lanes.head);
-}
 
 /* blocks */
 
@@ -128,73 +72,13 @@ static bool is_open(const struct spm_model *model, const struct spm_block *block
         return true;
 }
 
-static bool add_open(struct spm_model *model, struct spm_lane *lane, struct spm_block *block)
-{
-        struct spm_block **head;
-
-        if (!block->is_slot)
-                return spm_bins_insert(model, &lane->open, block);
-        head = &lane->slots[block->klass];
-        block->left = NULL;
-        block->right = *head;
-        if (*head)
-                (*head)->left = block;
-        *head = block;
-        return true;
-}
-
-static void take_open(struct spm_lane *lane, struct spm_block *block)
-{
-        if (!block->is_slot) {
-                spm_bins_remove(&lane->open, block);
-                return;
-        }
-        if (block->left)
-                block->left->right = block->right;
-        else
-                lane->slots[block->klass] = block->right;
-        if (block->right)
-                block->right->left = block->left;
-}
-
-/* Behind @older in the queue; NULL for the front. */
-static void link_behind(struct spm_lane *lane, struct spm_block *older, struct spm_block *block)
-{
-        struct spm_block *newer = older ? older->newer : lane->oldest;
-
-        block->older = older;
-        block->newer = newer;
-        if (older)
-                older->newer = block;
-        else
-                lane->oldest = block;
-        if (newer)
-                newer->older = block;
-        else
-                lane->newest = block;
-}
-
-static void unlink_queued(struct spm_lane *lane, struct spm_block *block)
-{
-        if (lane->joined == block)
-                lane->joined = block->older;
-        if (block->older)
-                block->older->newer = block->newer;
-        else
-                lane->oldest = block->newer;
-        if (block->newer)
-                block->newer->older = block->older;
-        else
-                lane->newest = block->older;
-}
-
 /* Its figures and its set, wherever it is in the queue. A set that cannot grow is done without. */
 static void count_in(struct spm_model *model, struct spm_lane *lane, struct spm_block *block,
                      bool open)
 {
         spm_block_become(block, SPM_BLOCK_PENDING);
         block->lane = lane;
-        block->open = open && add_open(model, lane, block);
+        block->open = open && spm_lane_add_open(model, lane, block);
         lane->shut += !block->open;
         lane->bytes += block->size;
 }
@@ -208,7 +92,7 @@ static void put_in_lane(struct spm_model *model, struct spm_lane *lane, struct s
         if (lane->newest && lane->newest->positions[0] > block->positions[0])
                 block->positions[0] = lane->newest->positions[0];
         position = block->positions[0];
-        link_behind(lane, lane->newest, block);
+        spm_lane_link(lane, lane->newest, block);
         count_in(model, lane, block, open);
         if (stream->freed < position)
                 stream->freed = position;
@@ -248,9 +132,9 @@ void spm_limbo_take(struct spm_model *model, struct spm_block *block)
         if (!lane) {
                 take_astray(model, block);
         } else {
-                unlink_queued(lane, block);
+                spm_lane_unlink(lane, block);
                 if (block->open)
-                        take_open(lane, block);
+                        spm_lane_take_open(lane, block);
                 else
                         lane->shut--;
                 lane->bytes -= block->size;
@@ -298,11 +182,11 @@ void spm_limbo_absorb(struct spm_model *model, struct spm_block *block, struct s
                 spm_pool_take_ready(other);
         else
                 spm_limbo_take(model, other);
-        take_open(lane, block);
+        spm_lane_take_open(lane, block);
         spm_block_absorb(model, block, other);
         lane->bytes += more;
         pool->pending_bytes += more;
-        block->open = add_open(model, lane, block);
+        block->open = spm_lane_add_open(model, lane, block);
         lane->shut += !block->open;
 }
 
@@ -364,7 +248,7 @@ void spm_limbo_put(struct spm_model *model, struct spm_block *block)
         }
         pool->pending_bytes += block->size;
         /* A point that is not complete has a stream. */
-        lane = spm_limbo_lane(model, pool, spm_subject_stream(model, block->streams[0]));
+        lane = spm_lane_make(model, pool, spm_subject_stream(model, block->streams[0]));
         if (!lane) {
                 put_astray(model, block);
                 return;
@@ -385,7 +269,7 @@ struct spm_block *spm_limbo_cut(struct spm_model *model, struct spm_block *block
         spm_limbo_take(model, block);
         if (front) {
                 middle = spm_block_split(model, block, front);
-                link_behind(lane, older, block);
+                spm_lane_link(lane, older, block);
                 count_in(model, lane, block, true);
                 pool->pending_bytes += front;
                 older = block;
@@ -393,7 +277,7 @@ struct spm_block *spm_limbo_cut(struct spm_model *model, struct spm_block *block
         if (size < middle->size) {
                 struct spm_block *back = spm_block_split(model, middle, size);
 
-                link_behind(lane, older, back);
+                spm_lane_link(lane, older, back);
                 count_in(model, lane, back, true);
                 pool->pending_bytes += back->size;
         }
@@ -426,7 +310,7 @@ void spm_limbo_reopen(struct spm_model *model, struct spm_lane *lane)
         for (looked = 0; block && looked < REOPEN_MAX; looked++, block = block->newer) {
                 if (block->open || !is_open(model, block, lane))
                         continue;
-                block->open = add_open(model, lane, block);
+                block->open = spm_lane_add_open(model, lane, block);
                 lane->shut -= block->open;
         }
 }
@@ -491,7 +375,7 @@ void spm_limbo_collect_stream(struct spm_model *model, struct spm_stream_state *
         if (!stream->retired || !empty || stream->stamps.count ||
             stream->done_poll < stream->submitted)
                 return;
-        spm_limbo_forget_stream(model, stream);
+        spm_lane_forget_stream(model, stream);
         spm_subject_remove_stream(model, stream);
 }
 

@@ -25,35 +25,9 @@
 #include <stdint.h>
 #include <streampool/model.h>
 
-#include "area.h"
-#include "bins.h"
-#include "order.h"
-#include "slab.h"
+#include "lane.h"
+#include "record.h"
 #include "subject.h"
-#include "table.h"
-
-struct spm_lane {
-        struct spm_object object; /* by its stream's handle in its pool */
-        struct spm_pool_state *pool;
-        struct spm_stream_state *stream;
-        struct spm_lane *next;                /* of the same stream, in another pool */
-        struct spm_bins open;                 /* its open blocks */
-        struct spm_block *slots[SPM_CLASSES]; /* its open slots, the newest first */
-        struct spm_block *oldest;             /* all its blocks by position */
-        struct spm_block *newest;
-        struct spm_block *joined; /* the newest that was looked at by spm_limbo_join() */
-        uint64_t bytes;
-        size_t shut;       /* blocks that are not open, though they may become so */
-        uint64_t unsynced; /* first point freed at that the program has not waited for; 0: none */
-        uint64_t last;     /* last point freed at */
-};
-
-/** spm_limbo_lane() - find or make. Return: NULL if there is no memory. */
-struct spm_lane *spm_limbo_lane(struct spm_model *model, struct spm_pool_state *pool,
-                                struct spm_stream_state *stream);
-
-/** spm_limbo_find() - NULL if there is none. */
-struct spm_lane *spm_limbo_find(const struct spm_pool_state *pool, spm_stream stream);
 
 /** spm_limbo_covers() - does what is submitted next to @stream run after dependency @i? */
 bool spm_limbo_covers(const struct spm_model *model, const struct spm_stream_state *stream,
@@ -106,11 +80,5 @@ void spm_limbo_collect_pool(struct spm_model *model, struct spm_pool_state *pool
 
 /** spm_limbo_reopen() - its stream may have learnt something: look at a few shut blocks again. */
 void spm_limbo_reopen(struct spm_model *model, struct spm_lane *lane);
-
-/** spm_limbo_forget_stream() - drop its lanes, which are empty. */
-void spm_limbo_forget_stream(struct spm_model *model, struct spm_stream_state *stream);
-
-/** spm_limbo_forget_pool() - drop its lanes, which are empty. */
-void spm_limbo_forget_pool(struct spm_model *model, struct spm_pool_state *pool);
 
 #endif

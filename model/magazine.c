@@ -528,7 +528,7 @@ void spm_magazine_end(struct spm_model *model, struct spm_magazine *magazine)
 static struct spm_block *next_slot(struct spm_model *model, const struct spm_magazine *magazine,
                                    const struct spm_want *want)
 {
-        struct spm_lane *lane = spm_limbo_find(want->pool, want->stream->object.id);
+        struct spm_lane *lane = spm_lane_find(want->pool, want->stream->object.id);
         struct spm_block *slot = lane ? lane->slots[want->klass] : NULL;
 
         if (slot && is_plain(magazine, slot)) {

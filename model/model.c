@@ -10,6 +10,7 @@
 
 #include <assert.h>
 
+#include "area.h"
 #include "check.h"
 #include "front.h"
 #include "limbo.h"
@@ -185,6 +186,7 @@ void spm_model_free(struct spm_model *model)
         spm_magazine_forget(model);
         spm_slab_forget(model);
         spm_block_forget_spares(model);
+        spm_area_forget(model);
         last.config = model->config;
         spm_host_free(&last, model);
 }

@@ -158,7 +158,7 @@ void spm_pool_free(struct spm_model *model, struct spm_pool_state *pool)
 
         model->unfinished -= pool->unfinished;
         spm_magazine_orphan(model, pool);
-        spm_limbo_forget_pool(model, pool);
+        spm_lane_forget_pool(model, pool);
         while (pool->areas)
                 spm_area_free(model, pool->areas);
         for (i = 0; i < pool->heap_count; i++) {

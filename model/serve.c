@@ -144,7 +144,7 @@ enum spm_status spm_serve_fit(struct spm_model *model, const struct spm_want *wa
 
         if (!spm_block_reserve(model, 2))
                 return SPM_E_HOST_MEMORY;
-        if (want->stream && !spm_limbo_lane(model, want->pool, want->stream))
+        if (want->stream && !spm_lane_make(model, want->pool, want->stream))
                 return SPM_E_HOST_MEMORY;
         if (!find_birth(model, want, fit, born, &count))
                 return SPM_E_UNKNOWN;

@@ -219,7 +219,7 @@ bool spm_wait_ask_all(struct spm_model *model, const struct spm_want *want,
                         asked += poll_all(model, (const struct spm_lane *)object, actions);
                 return asked != 0;
         }
-        lane = spm_limbo_find(want->pool, stream->object.id);
+        lane = spm_lane_find(want->pool, stream->object.id);
         if (!lane || !lane->oldest || !spm_stream_may_be_named(stream))
                 return false;
         if (request->tries == 2 && spm_stamp_is_due(stream))
