@@ -80,6 +80,9 @@ static void check_live(struct check *check, const struct spm_block *block, struc
         sums->used += block->requested;
         sums->rounded += block->size;
         expect_at_most(check, "I3 requested fits reserved", block->requested, block->size);
+        if (!block->is_slot)
+                expect_at_most(check, "I1 a block fills a page of its area",
+                               (uint64_t)1 << block->area->page_shift, block->size);
         if (spm_area_start(block->area, block->address) != block ||
             spm_area_live_at(block->area, block->address + (block->size - 1)) != block)
                 fail(check, "I1 a live block is found by address", block->address, block->size);
@@ -217,6 +220,7 @@ static void check_lane(struct check *check, const struct spm_lane *lane, uint64_
         size_t slots = 0;
         size_t count = 0;
         size_t counted;
+        size_t more;
 
         for (block = lane->oldest; block; block = block->newer) {
                 sum += block->size;
@@ -231,7 +235,8 @@ static void check_lane(struct check *check, const struct spm_lane *lane, uint64_
         }
         expect_equal(check, "I3 the lane's bytes are counted", lane->bytes, sum);
         expect_equal(check, "shut blocks are counted", lane->shut, count - open - slots);
-        if (!spm_bins_check(&lane->open, &counted) || counted != open)
+        if (!spm_bins_check(&lane->open[0], &counted) || !spm_bins_check(&lane->open[1], &more) ||
+            counted + more != open)
                 fail(check, "open blocks are in their bins", counted, open);
         *bytes += sum;
 }

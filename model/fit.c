@@ -59,6 +59,11 @@ struct spm_block *spm_fit_heap(const struct spm_heap *heap, size_t size, size_t 
         return block ? block : spm_fit_place(&heap->shore, size, align, start);
 }
 
+const struct spm_bins *spm_fit_open(const struct spm_lane *lane, const struct spm_want *want)
+{
+        return &lane->open[want->heap - want->pool->heaps];
+}
+
 bool spm_fit_ready(const struct spm_want *want, struct spm_fit *fit)
 {
         *fit = (struct spm_fit){0};
@@ -85,7 +90,7 @@ static struct spm_block *best_open(const struct spm_lane *lane, const struct spm
         struct spm_block *slot;
 
         if (want->klass == SPM_NO_CLASS)
-                return spm_fit_place(&lane->open, want->size, want->align, start);
+                return spm_fit_place(spm_fit_open(lane, want), want->size, want->align, start);
         slot = lane->slots[want->klass];
         if (slot)
                 *start = slot->address;
@@ -156,7 +161,8 @@ static void follow_lane(const struct spm_model *model, const struct spm_lane *la
                         const struct spm_want *want, uint64_t reach, struct spm_fit *fit)
 {
         bool small = want->klass != SPM_NO_CLASS;
-        struct spm_block *block = small ? lane->oldest : spm_bins_at_least(&lane->open, want->size);
+        struct spm_block *block =
+                small ? lane->oldest : spm_bins_at_least(spm_fit_open(lane, want), want->size);
         unsigned int tried;
 
         for (tried = 0; block && tried < CANDIDATES_MAX; tried++) {
@@ -168,7 +174,7 @@ static void follow_lane(const struct spm_model *model, const struct spm_lane *la
                 }
                 if (belted(model, lane, want, reach, block, fit))
                         return;
-                block = small ? block->newer : spm_bins_after(&lane->open, block);
+                block = small ? block->newer : spm_bins_after(spm_fit_open(lane, want), block);
         }
 }
 
@@ -285,7 +291,7 @@ bool spm_fit_stitched(struct spm_model *model, const struct spm_want *want, stru
         *fit = (struct spm_fit){0};
         if (!lane || want->klass != SPM_NO_CLASS)
                 return false;
-        block = spm_bins_largest(&lane->open);
+        block = spm_bins_largest(spm_fit_open(lane, want));
         for (tried = 0; block && tried < CANDIDATES_MAX; tried++) {
                 struct spm_block *first = block;
                 struct spm_block *end = block->next;
@@ -304,7 +310,7 @@ bool spm_fit_stitched(struct spm_model *model, const struct spm_want *want, stru
                         fit->block = NULL;
                         return false;
                 }
-                block = spm_bins_before(&lane->open, block);
+                block = spm_bins_before(spm_fit_open(lane, want), block);
         }
         return false;
 }

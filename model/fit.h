@@ -59,6 +59,9 @@ struct spm_block *spm_fit_place(const struct spm_bins *bins, size_t size, size_t
 struct spm_block *spm_fit_heap(const struct spm_heap *heap, size_t size, size_t align,
                                uint64_t *start);
 
+/** spm_fit_open() - the lane's open blocks of the heap that is asked. */
+const struct spm_bins *spm_fit_open(const struct spm_lane *lane, const struct spm_want *want);
+
 /* Each returns false if there is none. */
 bool spm_fit_bare(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit);
 bool spm_fit_ready(const struct spm_want *want, struct spm_fit *fit);

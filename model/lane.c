@@ -31,7 +31,8 @@ struct spm_lane *spm_lane_make(struct spm_model *model, struct spm_pool_state *p
                 spm_host_free(model, lane);
                 return NULL;
         }
-        spm_bins_init(&lane->open, pool->config.align);
+        spm_bins_init(&lane->open[0], pool->config.align);
+        spm_bins_init(&lane->open[1], pool->config.align);
         lane->pool = pool;
         lane->stream = stream;
         lane->next = stream->lanes;
@@ -43,11 +44,12 @@ static void forget_lane(struct spm_model *model, struct spm_lane *lane)
 {
         struct spm_lane **at = &lane->stream->lanes;
 
-        assert(!lane->oldest && spm_bins_is_empty(&lane->open));
+        assert(!lane->oldest);
         while (*at != lane)
                 at = &(*at)->next;
         *at = lane->next;
-        spm_bins_forget(model, &lane->open);
+        spm_bins_forget(model, &lane->open[0]);
+        spm_bins_forget(model, &lane->open[1]);
         spm_table_remove(model, &lane->pool->lanes, &lane->object);
         spm_host_free(model, lane);
 }
@@ -71,7 +73,7 @@ bool spm_lane_add_open(struct spm_model *model, struct spm_lane *lane, struct sp
         struct spm_block **head;
 
         if (!block->is_slot)
-                return spm_bins_insert(model, &lane->open, block);
+                return spm_bins_insert(model, &lane->open[block->area->index], block);
         head = &lane->slots[block->klass];
         block->left = NULL;
         block->right = *head;
@@ -84,7 +86,7 @@ bool spm_lane_add_open(struct spm_model *model, struct spm_lane *lane, struct sp
 void spm_lane_take_open(struct spm_lane *lane, struct spm_block *block)
 {
         if (!block->is_slot) {
-                spm_bins_remove(&lane->open, block);
+                spm_bins_remove(&lane->open[block->area->index], block);
                 return;
         }
         if (block->left)

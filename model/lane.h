@@ -26,7 +26,7 @@ struct spm_lane {
         struct spm_pool_state *pool;
         struct spm_stream_state *stream;
         struct spm_lane *next;                /* of the same stream, in another pool */
-        struct spm_bins open;                 /* its open blocks */
+        struct spm_bins open[2];              /* its open blocks, by their heap */
         struct spm_block *slots[SPM_CLASSES]; /* its open slots, the newest first */
         struct spm_block *oldest;             /* all its blocks by position */
         struct spm_block *newest;

@@ -110,10 +110,11 @@ static enum spm_status make_heaps(struct spm_model *model, struct spm_pool_state
                 return SPM_E_INVALID_VALUE;
         for (i = 0; i < pool->heap_count; i++) {
                 uint64_t size = config->range_size / pool->heap_count & ~(config->grain - 1);
-                struct spm_area *area =
-                        spm_area_new(model, pool, i, config->range_base + i * size, size, false);
+                uint64_t base = config->range_base + i * size;
 
-                if (!area)
+                if (i && base % SPM_HEAP_SMALL == 0)
+                        pool->heaps[i].page = SPM_HEAP_SMALL;
+                if (!spm_area_new(model, pool, i, base, size, false))
                         return SPM_E_HOST_MEMORY;
         }
         return SPM_OK;

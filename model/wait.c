@@ -120,7 +120,7 @@ static const struct spm_block *wanted_block(const struct spm_lane *lane,
                 return lane->oldest;
         if (want->klass != SPM_NO_CLASS && lane->slots[want->klass])
                 return lane->slots[want->klass];
-        return spm_bins_at_least(&lane->open, want->size);
+        return spm_bins_at_least(spm_fit_open(lane, want), want->size);
 }
 
 static bool poll_lane(struct spm_model *model, const struct spm_want *want,

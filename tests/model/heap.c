@@ -241,3 +241,14 @@ Test(heap, exported_memory_of_many_segments_is_given_back_in_steps)
         cr_expect_gt(steps, 1u);
         cr_expect_eq(bench_stats(pool).reserved_current, 0);
 }
+
+Test(heap, a_small_block_is_not_cut_out_of_a_large_one_that_its_stream_has_freed)
+{
+        uint64_t a = bench_alloc(pool, bench.s, 3 * MIB);
+        uint64_t b;
+
+        bench_free(a, bench.s);
+        b = bench_alloc(pool, bench.s, 600 << 10);
+        cr_expect(b < a || b >= a + 3 * MIB);
+        cr_expect_eq(bench_alloc(pool, bench.s, 3 * MIB), a);
+}
