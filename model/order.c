@@ -81,11 +81,16 @@ bool spm_clock_raise(struct spm_model *model, struct spm_clock *clock, struct sp
 static uint32_t raise_common(struct spm_clock *clock, const struct spm_clock *other)
 {
         struct spm_point *mine = clock->points;
-        const struct spm_point *end = mine + clock->count;
         const struct spm_point *theirs = other->points;
-        const struct spm_point *last = theirs + other->count;
+        const struct spm_point *end;
+        const struct spm_point *last;
         uint32_t missing = 0;
 
+        /* An empty clock may have no points at all. */
+        if (!clock->count || !other->count)
+                return other->count;
+        end = mine + clock->count;
+        last = theirs + other->count;
         while (mine < end && theirs < last) {
                 /* Mostly all the way. */
                 if (mine->stream == theirs->stream) {
