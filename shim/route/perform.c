@@ -262,12 +262,11 @@ static bool perform_one(const struct spm_action *action, struct performing *perf
         case SPM_ACT_GROW:
                 perform_grow(action, performing);
                 return true;
-        case SPM_ACT_RELEASE:
-                sp_shrink(action, performing->spares);
-                return true;
         case SPM_ACT_DROP:
                 perform_drop(action);
                 return true;
+        case SPM_ACT_RELEASE:
+                break;
         }
         return true;
 }
@@ -282,6 +281,10 @@ static bool perform_all(const struct spm_actions *actions, struct spm_request *r
         if (!actions->count)
                 return true;
         mode = sp_bracket_open();
+        /* These first: the model may have sent others to where they are, and a wait can be long. */
+        for (unsigned int i = 0; i < actions->count; i++)
+                if (actions->item[i].kind == SPM_ACT_RELEASE)
+                        sp_shrink(&actions->item[i], spares);
         for (unsigned int i = 0; i < actions->count; i++)
                 kept = perform_one(&actions->item[i], &performing) && kept;
         sp_bracket_close(mode);

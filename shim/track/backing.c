@@ -7,6 +7,9 @@
  * handle (M13), and large pages are what the copy engines are fast on. A block
  * may lie in several segments; to the device they are one piece of memory.
  *
+ * What the driver would not unmap stays where it is, and its addresses taken,
+ * until somebody wants to be there: then it is asked again.
+ *
  * Mapped memory is reachable from the devices that were given access before it
  * was mapped, because that is what cuCtxEnablePeerAccess and cuMemPoolSetAccess
  * mean for memory to come (Q9, A18).
@@ -19,13 +22,15 @@
 
 #include "base/config.h"
 #include "base/lock.h"
+#include "base/log.h"
 #include "report/counters.h"
 #include "track/state.h"
 
 #define GRAIN ((size_t)2 << 20)
 
-/* Guarded by: list_lock. Every segment that is not given back. */
+/* Guarded by: list_lock. Every segment that is not given back, and what would not leave. */
 static struct sp_segment *segments;
+static struct sp_segment *stuck;
 static struct sp_lock list_lock = SP_LOCK_INIT(SP_RANK_CONTEXT);
 
 static void enlist(struct sp_segment *segment)
@@ -80,9 +85,10 @@ static CUresult set_access(const struct sp_segment *segment, int device, CUmemAc
 
 /* Once the segment is in the list: a grant that is made meanwhile finds either it there, or its
  * own entry in the model's table here. */
-static CUresult let_peers_in(const struct sp_segment *segment)
+static CUresult let_in(const struct sp_segment *segment)
 {
-        CUresult result = CUDA_SUCCESS;
+        CUresult result =
+                set_access(segment, segment->device->ordinal, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 
         for (struct sp_device *peer = sp_device_each(NULL); peer && result == CUDA_SUCCESS;
              peer = sp_device_each(peer)) {
@@ -96,6 +102,65 @@ static CUresult let_peers_in(const struct sp_segment *segment)
         return result;
 }
 
+static void give_addresses(const struct sp_segment *segment)
+{
+        if (segment->range)
+                sp_range_give(segment->range, segment->base, segment->size);
+        else
+                sp_driver.cuMemAddressFree(segment->base, segment->size);
+}
+
+/* Frees the record, or puts it aside. */
+static bool unmap(struct sp_segment *segment, struct sp_spares *spares)
+{
+        if (sp_driver.cuMemUnmap(segment->base, segment->size) == CUDA_SUCCESS) {
+                sp_chunk_give(&segment->chunk, spares);
+                give_addresses(segment);
+                free(segment);
+                return true;
+        }
+        sp_log(SP_LOG_INFO, "%zu MiB could not be unmapped", segment->size >> 20);
+        sp_lock_take(&list_lock);
+        segment->next = stuck;
+        stuck = segment;
+        sp_lock_drop(&list_lock);
+        return false;
+}
+
+static struct sp_segment *take_stuck(CUdeviceptr base, size_t size)
+{
+        struct sp_segment **at = &stuck, *found;
+
+        sp_lock_take(&list_lock);
+        while (*at && ((*at)->base >= base + size || base >= (*at)->base + (*at)->size))
+                at = &(*at)->next;
+        found = *at;
+        if (found)
+                *at = found->next;
+        sp_lock_drop(&list_lock);
+        return found;
+}
+
+/* Return: false if something is there that will not leave. */
+static bool clear(CUdeviceptr base, size_t size)
+{
+        struct sp_segment *segment;
+
+        while ((segment = take_stuck(base, size)))
+                if (!unmap(segment, NULL))
+                        return false;
+        return true;
+}
+
+static CUresult take_place(struct sp_range *range, CUdeviceptr base, size_t size)
+{
+        CUresult result = sp_range_take(range, base, size);
+
+        if (result != CUDA_ERROR_ALREADY_MAPPED)
+                return result;
+        return clear(base, size) ? sp_range_take(range, base, size) : CUDA_ERROR_MAP_FAILED;
+}
+
 /* At the address that was wished for, in the range of the pool, or at one of its own. */
 static CUresult take_addresses(struct sp_segment *segment, const struct sp_backing_wish *wish)
 {
@@ -103,19 +168,9 @@ static CUresult take_addresses(struct sp_segment *segment, const struct sp_backi
 
         if (!wish->address)
                 return sp_driver.cuMemAddressReserve(&segment->base, segment->size, GRAIN, 0, 0);
-        if (!sp_range_enter(range))
-                return CUDA_ERROR_INVALID_CONTEXT;
         segment->base = wish->address;
         segment->range = range;
-        return CUDA_SUCCESS;
-}
-
-static void give_addresses(const struct sp_segment *segment)
-{
-        if (segment->range)
-                sp_range_leave(segment->range);
-        else
-                sp_driver.cuMemAddressFree(segment->base, segment->size);
+        return take_place(range, segment->base, segment->size);
 }
 
 static CUresult map(struct sp_segment *segment, const struct sp_backing_wish *wish)
@@ -128,29 +183,16 @@ static CUresult map(struct sp_segment *segment, const struct sp_backing_wish *wi
         if (result != CUDA_SUCCESS)
                 goto undo_addresses;
         result = sp_driver.cuMemMap(segment->base, segment->size, 0, segment->chunk.handle, 0);
-        /* All of it is in order, but for the addresses: others can have had the same wish. */
-        if (result == CUDA_ERROR_INVALID_VALUE && segment->range)
-                result = CUDA_ERROR_ALREADY_MAPPED;
         if (result != CUDA_SUCCESS)
                 goto undo_take;
         segment->chunk.was_mapped = true;
-        result = set_access(segment, segment->device->ordinal, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-        if (result == CUDA_SUCCESS)
-                return CUDA_SUCCESS;
+        return CUDA_SUCCESS;
 
-        sp_driver.cuMemUnmap(segment->base, segment->size);
 undo_take:
         sp_chunk_give(&segment->chunk, wish->spares);
 undo_addresses:
         give_addresses(segment);
         return result;
-}
-
-static void unmap(const struct sp_segment *segment, struct sp_spares *spares)
-{
-        sp_driver.cuMemUnmap(segment->base, segment->size);
-        sp_chunk_give(&segment->chunk, spares);
-        give_addresses(segment);
 }
 
 /* native memory */
@@ -212,21 +254,22 @@ CUresult sp_backing_obtain(const struct sp_backing_wish *wish, struct sp_segment
                 return result;
         }
         enlist(made);
-        result = is_native ? CUDA_SUCCESS : let_peers_in(made);
+        result = is_native ? CUDA_SUCCESS : let_in(made);
         if (result == CUDA_SUCCESS)
                 *segment = made;
         else
-                sp_backing_give_back(made, NULL);
+                sp_backing_give_back(made, wish->spares);
         return result;
 }
 
 void sp_backing_give_back(struct sp_segment *segment, struct sp_spares *spares)
 {
         delist(segment);
-        if (!sp_backing_is_native(segment))
+        if (!sp_backing_is_native(segment)) {
                 unmap(segment, spares);
-        else
-                give_native(segment);
+                return;
+        }
+        give_native(segment);
         free(segment);
 }
 

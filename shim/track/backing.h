@@ -53,7 +53,8 @@ struct sp_backing_wish {
  * @segment: return argument
  *
  * Return: CUDA_SUCCESS, CUDA_ERROR_ALREADY_MAPPED if another segment is there or has not left yet,
- * or the driver's code, as a rule CUDA_ERROR_OUT_OF_MEMORY.
+ * CUDA_ERROR_MAP_FAILED if one is there that the driver would not unmap, or the driver's code, as a
+ * rule CUDA_ERROR_OUT_OF_MEMORY.
  */
 CUresult sp_backing_obtain(const struct sp_backing_wish *wish, struct sp_segment **segment);
 

@@ -5,9 +5,34 @@
 #include "track/range.h"
 
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/lock.h"
 
 #define GRAIN ((size_t)2 << 20)
 #define TIMES ((size_t)4) /* of the memory, rounded up to a power of two */
+
+/* Guards what is taken of every range. */
+static struct sp_lock taken_lock = SP_LOCK_INIT(SP_RANK_CONTEXT);
+
+static bool reserve(struct sp_range *range, size_t size)
+{
+        CUdeviceptr base;
+
+        range->taken = calloc(size / GRAIN, 1);
+        if (!range->taken)
+                return false;
+        if (sp_driver.cuMemAddressReserve(&base, size, GRAIN, 0, 0) != CUDA_SUCCESS) {
+                free(range->taken);
+                range->taken = NULL;
+                return false;
+        }
+        range->base = base;
+        range->size = size;
+        atomic_init(&range->users, 1);
+        return true;
+}
 
 void sp_range_reserve(struct sp_range *range, size_t memory)
 {
@@ -16,19 +41,11 @@ void sp_range_reserve(struct sp_range *range, size_t memory)
         while (least < memory && least < SIZE_MAX / 2 / TIMES)
                 least *= 2;
         /* A process whose addresses are limited (RLIMIT_AS) may have fewer to give. */
-        for (size_t size = TIMES * least; size >= least; size /= 2) {
-                CUdeviceptr base;
-
-                if (sp_driver.cuMemAddressReserve(&base, size, GRAIN, 0, 0) != CUDA_SUCCESS)
-                        continue;
-                range->base = base;
-                range->size = size;
-                atomic_init(&range->users, 1);
-                return;
-        }
+        for (size_t size = TIMES * least; size >= least && !reserve(range, size); size /= 2)
+                ;
 }
 
-bool sp_range_enter(struct sp_range *range)
+static bool enter(struct sp_range *range)
 {
         unsigned int users = atomic_load(&range->users);
 
@@ -39,8 +56,36 @@ bool sp_range_enter(struct sp_range *range)
 
 void sp_range_leave(struct sp_range *range)
 {
-        if (range->base && atomic_fetch_sub(&range->users, 1) == 1)
-                sp_driver.cuMemAddressFree(range->base, range->size);
+        if (!range->base || atomic_fetch_sub(&range->users, 1) != 1)
+                return;
+        sp_driver.cuMemAddressFree(range->base, range->size);
+        free(range->taken);
+}
+
+CUresult sp_range_take(struct sp_range *range, CUdeviceptr address, size_t size)
+{
+        size_t first = (address - range->base) / GRAIN;
+        bool is_free;
+
+        if (!enter(range))
+                return CUDA_ERROR_INVALID_CONTEXT;
+        sp_lock_take(&taken_lock);
+        is_free = !memchr(range->taken + first, true, size / GRAIN);
+        if (is_free)
+                memset(range->taken + first, true, size / GRAIN);
+        sp_lock_drop(&taken_lock);
+        if (is_free)
+                return CUDA_SUCCESS;
+        sp_range_leave(range);
+        return CUDA_ERROR_ALREADY_MAPPED;
+}
+
+void sp_range_give(struct sp_range *range, CUdeviceptr address, size_t size)
+{
+        sp_lock_take(&taken_lock);
+        memset(range->taken + (address - range->base) / GRAIN, false, size / GRAIN);
+        sp_lock_drop(&taken_lock);
+        sp_range_leave(range);
 }
 
 bool sp_range_holds(const struct sp_range *range, CUdeviceptr address)

@@ -12,6 +12,11 @@
  *
  * It is the driver's again when the pool is gone and the last segment is out of
  * it, whichever is later.
+ *
+ * Two threads can be sent to the same place, and one can be sent where the other
+ * is about to leave. So a place is taken before anything is mapped there, and
+ * given back after it was unmapped: the second one finds it taken, and has not
+ * asked the driver for anything.
  */
 
 #include <stdatomic.h>
@@ -20,21 +25,30 @@
 
 #include "driver/driver.h"
 
-/* Written once before publication: base, size. */
+/* Written once before publication: base, size. Guarded by the lock in range.c: taken. */
 struct sp_range {
         CUdeviceptr base; /* 0: the pool has none */
         size_t size;
-        atomic_uint users; /* the pool, and each segment in it */
+        atomic_uint users;    /* the pool, and each segment in it */
+        unsigned char *taken; /* for each grain, whether a segment is there */
 };
 
 /** sp_range_reserve() - for a pool of a device with @memory bytes; there may be none to be had. */
 void sp_range_reserve(struct sp_range *range, size_t memory);
 
-/** sp_range_enter() - one more user. Return: false if the range is nobody's any more. */
-bool sp_range_enter(struct sp_range *range);
-
-/** sp_range_leave() - one user less: a segment, or the pool. Does nothing where there is no range.
+/**
+ * sp_range_take() - one more segment
+ * @address, @size: multiples of 2 MiB inside the range
+ *
+ * Return: CUDA_SUCCESS; CUDA_ERROR_ALREADY_MAPPED if another segment is there;
+ * CUDA_ERROR_INVALID_CONTEXT if the range is nobody's any more.
  */
+CUresult sp_range_take(struct sp_range *range, CUdeviceptr address, size_t size);
+
+/** sp_range_give() - one segment less. */
+void sp_range_give(struct sp_range *range, CUdeviceptr address, size_t size);
+
+/** sp_range_leave() - the pool is gone. Does nothing where there is no range. */
 void sp_range_leave(struct sp_range *range);
 
 /** sp_range_holds() - is the address one of a pool's, mapped or not? */

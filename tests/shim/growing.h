@@ -3,12 +3,14 @@
 #define GROWING_H
 
 /*
- * Growing -- lists of actions about memory, such as the model gives, made by hand
+ * Growing -- lists of actions about memory, such as the model gives, made by hand; what comes of
+ * them
  */
 
 #include <criterion/criterion.h>
 #include <streampool/model.h>
 
+#include "driver/driver.h"
 #include "route/perform.h"
 #include "track/state.h"
 
@@ -47,6 +49,33 @@ static inline struct spm_actions forget(spm_pool pool)
         spm_trim(sp_model_enter(), pool, 0, NULL, &actions);
         sp_model_leave();
         return actions;
+}
+
+/* What came of it. */
+
+static inline bool model_has(CUdeviceptr address)
+{
+        struct spm_allocation block;
+        enum spm_status status = spm_find(sp_model_enter(), address, &block);
+
+        sp_model_leave();
+        return status != SPM_E_FOREIGN;
+}
+
+static inline bool is_mapped(CUdeviceptr address)
+{
+        CUdeviceptr base;
+        size_t size;
+
+        return sp_driver.cuMemGetAddressRange_v2(&base, &size, address) == CUDA_SUCCESS;
+}
+
+static inline size_t used(void)
+{
+        size_t free_bytes, total;
+
+        cr_assert_eq(sp_driver.cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
+        return total - free_bytes;
 }
 
 #endif

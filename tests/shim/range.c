@@ -51,31 +51,6 @@ static CUdeviceptr place(unsigned int number)
         return context->range.base + RANGE / 4 * 3 + number * CHUNK;
 }
 
-static bool model_has(CUdeviceptr address)
-{
-        struct spm_allocation block;
-        enum spm_status status = spm_find(sp_model_enter(), address, &block);
-
-        sp_model_leave();
-        return status != SPM_E_FOREIGN;
-}
-
-static bool is_mapped(CUdeviceptr address)
-{
-        CUdeviceptr base;
-        size_t size;
-
-        return sp_driver.cuMemGetAddressRange_v2(&base, &size, address) == CUDA_SUCCESS;
-}
-
-static size_t used(void)
-{
-        size_t free_bytes, total;
-
-        cr_assert_eq(sp_driver.cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
-        return total - free_bytes;
-}
-
 static void fill(CUdeviceptr address, size_t size)
 {
         cr_expect_eq(cuMemsetD8_v2(address, 1, size), CUDA_SUCCESS);
@@ -168,13 +143,14 @@ Test(range, stays_while_somebody_is_in_it)
 {
         CUdeviceptr base = context->range.base;
 
-        cr_assert(sp_range_enter(&context->range));
+        cr_assert_eq(sp_range_take(&context->range, place(7), CHUNK), CUDA_SUCCESS);
         cr_assert_eq(sp_on_cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
         cr_expect(is_reserved(base, RANGE));
         cr_expect(sp_range_holds(&context->range, base + RANGE - 1));
-        sp_range_leave(&context->range);
+        sp_range_give(&context->range, place(7), CHUNK);
         cr_expect_not(is_reserved(base, RANGE));
-        cr_expect_not(sp_range_enter(&context->range), "it is nobody's any more");
+        cr_expect_eq(sp_range_take(&context->range, place(7), CHUNK), CUDA_ERROR_INVALID_CONTEXT,
+                     "it is nobody's any more");
         cr_expect_not(sp_range_holds(&context->range, base));
 }
 
