@@ -221,22 +221,36 @@ struct recording {
         bool in_capture;
 };
 
+/* The stream or context is none that we know: what the event said before it says no more. */
+static void forget_record(CUevent event)
+{
+        spm_event known = sp_event_find(event);
+
+        if (!known)
+                return;
+        spm_event_taint(sp_model_enter(), known, false);
+        sp_model_leave();
+}
+
 static void start_record(struct recording *recording, CUevent event, struct spm_scope where,
                          bool in_capture)
 {
         struct spm_actions actions;
 
         *recording = (struct recording){.in_capture = in_capture};
-        if (!sp_life_is_on() || (!where.id && !in_capture))
+        if (!sp_life_is_on())
                 return;
+        if (!where.id && !in_capture) {
+                forget_record(event);
+                return;
+        }
         recording->event = sp_event_of(event);
         if (!recording->event || in_capture)
                 return;
         recording->open = spm_record_begin(sp_model_enter(), recording->event, where,
                                            &recording->ticket, &actions) == SPM_OK;
         sp_model_leave();
-        if (recording->open)
-                sp_perform(&actions, NULL);
+        sp_perform(&actions, NULL);
 }
 
 static void finish_record(struct recording *recording, CUresult result)

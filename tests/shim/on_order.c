@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * On order -- what an event says when its record did not go as it usually does
+ */
+
+#include <criterion/criterion.h>
+#include <streampool/model.h>
+
+#include "report/counters.h"
+#include "route/route.h"
+#include "tests/shim/begin.h"
+#include "tests/sim_driver/control.h"
+#include "track/event.h"
+#include "track/state.h"
+
+#define KIB ((size_t)1 << 10)
+
+enum spm_status __real_spm_record_begin(struct spm_model *model, spm_event event,
+                                        struct spm_scope where, struct spm_ticket *ticket,
+                                        struct spm_actions *actions);
+enum spm_status __wrap_spm_record_begin(struct spm_model *model, spm_event event,
+                                        struct spm_scope where, struct spm_ticket *ticket,
+                                        struct spm_actions *actions);
+
+static bool is_host_full;
+static CUstream stream, other;
+static CUevent event;
+static CUdeviceptr pointer;
+
+/* As if the host had no memory for what the event is to say: what was asked for by then stays. */
+enum spm_status __wrap_spm_record_begin(struct spm_model *model, spm_event id,
+                                        struct spm_scope where, struct spm_ticket *ticket,
+                                        struct spm_actions *actions)
+{
+        enum spm_status status = __real_spm_record_begin(model, id, where, ticket, actions);
+
+        if (!is_host_full || status != SPM_OK)
+                return status;
+        spm_record_end(model, ticket, false);
+        return SPM_E_HOST_MEMORY;
+}
+
+static void start(void)
+{
+        begin_on(0);
+        cr_assert_eq(sp_on_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+        cr_assert_eq(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemAllocAsync(&pointer, 64 * KIB, stream), CUDA_SUCCESS);
+}
+
+TestSuite(on_order, .init = start);
+
+/* May work on the other stream that waits for the event use what was allocated on the first? */
+static bool event_orders(void)
+{
+        struct sp_stream *consumer = sp_stream_of(other);
+        spm_event known = sp_event_find(event);
+        bool is_ready;
+
+        cr_assert(consumer && known);
+        is_ready = spm_is_ready_on(sp_model_enter(), pointer, consumer->model, known);
+        sp_model_leave();
+        return is_ready;
+}
+
+Test(on_order, is_learnt_from_a_record)
+{
+        cr_assert_eq(sp_on_cuEventRecord(event, stream), CUDA_SUCCESS);
+        cr_expect(event_orders());
+}
+
+/* The event stands for other work then, and we do not know for which. */
+Test(on_order, is_forgotten_when_the_event_is_recorded_where_nobody_looked)
+{
+        cr_assert_eq(sp_on_cuEventRecord(event, stream), CUDA_SUCCESS);
+        sim_fail("cuCtxGetCurrent", 1, CUDA_ERROR_UNKNOWN);
+        cr_assert_eq(sp_on_cuEventRecord(event, CU_STREAM_LEGACY), CUDA_SUCCESS);
+        cr_expect_not(event_orders());
+        cr_assert_eq(sp_on_cuEventRecord(event, stream), CUDA_SUCCESS);
+        cr_expect(event_orders(), "now we know again");
+}
+
+Test(on_order, costs_no_stamp_when_the_host_is_full)
+{
+        uint64_t recorded = sp_counter_sum(SP_COUNTER_stamps_recorded);
+
+        cr_assert_eq(sp_on_cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
+        is_host_full = true;
+        sim_calls_reset();
+        cr_assert_eq(sp_on_cuEventRecord(event, stream), CUDA_SUCCESS);
+        cr_expect_eq(sim_calls("cuEventRecord"), 2, "the model's, and the program's");
+        cr_expect_eq(sp_counter_sum(SP_COUNTER_stamps_recorded), recorded + 1);
+}
