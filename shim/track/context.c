@@ -4,8 +4,8 @@
  * Context -- which context, on which device, and with which pools
  *
  * A record is made outside the lock, because that takes driver calls, and then
- * published under it; of two threads that make the same one the second drops
- * its own.
+ * told to the model and published under it; of two threads that make the same
+ * one the second drops its own, of which the model has not heard.
  */
 
 #include "track/context.h"
@@ -82,18 +82,14 @@ static struct sp_device *make_device(CUdevice ordinal)
             !has(ordinal, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) ||
             sp_driver.cuDeviceGetDefaultMemPool(&device->default_pool, ordinal) != CUDA_SUCCESS)
                 device->default_pool = NULL;
-        sp_pools_make_async(device);
+        sp_pools_prepare_async(device);
         return device;
 }
 
 static void discard_device(struct sp_device *device)
 {
-        struct spm_actions none;
-
         if (!device)
                 return;
-        spm_pool_destroy(sp_model_enter(), device->async_pool, &none);
-        sp_model_leave();
         sp_range_leave(&device->range);
         free(device);
 }
@@ -111,6 +107,7 @@ static struct sp_device *device_of(CUdevice ordinal)
         device = sp_device_of_ordinal(ordinal);
         if (!device) {
                 device = made;
+                sp_pools_make_async(device);
                 device->next = atomic_load(&devices);
                 atomic_store(&devices, device);
                 made = NULL;
@@ -144,15 +141,21 @@ static struct sp_context *find(CUcontext handle, unsigned long long id)
         return context;
 }
 
+/* Where the host has no memory for all of it, nothing remains. */
 static bool add_to_model(struct sp_context *context)
 {
         struct spm_model *model = sp_model_enter();
         bool done = spm_context_add(model, context->device->ordinal, &context->model) == SPM_OK &&
                     spm_stream_add(model, context->model, SPM_STREAM_LEGACY, &context->legacy) ==
                             SPM_OK;
+        struct spm_actions none;
 
         sp_model_leave();
-        return done && sp_pools_make_sync(context);
+        if (done && sp_pools_make_sync(context))
+                return true;
+        spm_context_remove(sp_model_enter(), context->model, &none);
+        sp_model_leave();
+        return false;
 }
 
 /* Retaining an active primary context and releasing it again changes nothing. */
@@ -172,15 +175,10 @@ static bool is_primary(CUcontext handle, CUdevice ordinal)
         return primary == handle;
 }
 
-/* Nobody has seen it: the model has no memory of it to give back. */
 static void discard(struct sp_context *context)
 {
-        struct spm_actions none;
-
         if (!context)
                 return;
-        spm_context_remove(sp_model_enter(), context->model, &none);
-        sp_model_leave();
         sp_range_leave(&context->range);
         free(context);
 }
@@ -209,10 +207,11 @@ static struct sp_context *make_context(CUcontext handle, unsigned long long id)
                 sp_driver.cuCtxPopCurrent_v2(&popped);
         }
         context->device = result == CUDA_SUCCESS ? device_of(ordinal) : NULL;
-        if (!context->device || !add_to_model(context)) {
+        if (!context->device) {
                 discard(context);
                 return NULL;
         }
+        sp_pools_prepare_sync(context);
         context->is_primary = is_primary(handle, ordinal);
         return context;
 }
@@ -277,9 +276,19 @@ static bool may_be_ending_locked(const struct sp_context *context)
         return ending;
 }
 
+/* Only a driver that says so: a question that fails for another reason answers nothing. */
 bool sp_context_lives(const struct sp_context *context)
 {
-        return context && id_of(context->handle) == context->id;
+        unsigned long long id = 0;
+        CUresult result = CUDA_SUCCESS;
+
+        if (!context)
+                return false;
+        if (sp_driver.cuCtxGetId)
+                result = sp_driver.cuCtxGetId(context->handle, &id);
+        if (result == CUDA_SUCCESS)
+                return id == context->id;
+        return result != CUDA_ERROR_INVALID_CONTEXT && result != CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 struct sp_context *sp_context_of(CUcontext handle)
@@ -295,7 +304,8 @@ struct sp_context *sp_context_of(CUcontext handle)
                 return NULL;
         sp_lock_take(&table_lock);
         context = find(handle, id);
-        if (!context && begun == atomic_load(&endings_begun) && !may_be_ending_locked(made)) {
+        if (!context && begun == atomic_load(&endings_begun) && !may_be_ending_locked(made) &&
+            add_to_model(made)) {
                 context = made;
                 context->next = atomic_load(&contexts);
                 atomic_store(&contexts, context);

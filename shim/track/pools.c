@@ -26,16 +26,21 @@ static bool is_mapped(const struct sp_device *device)
         return device->has_vmm && sp_config()->backing != SP_BACKING_NATIVE;
 }
 
-/* What both kinds have in common, and the range that @pool's segments will be in. */
-static struct spm_pool_config wish_for(const struct sp_device *device, struct sp_range *range)
+/* The range that a pool's segments will be in. */
+static void reserve(const struct sp_device *device, struct sp_range *range)
+{
+        if (sp_config()->mode != SP_MODE_OBSERVE && is_mapped(device))
+                sp_range_reserve(range, device->total_bytes);
+}
+
+/* What both kinds have in common. */
+static struct spm_pool_config wish_for(const struct sp_device *device, const struct sp_range *range)
 {
         const struct sp_config *config = sp_config();
-        bool observes = config->mode == SP_MODE_OBSERVE;
 
-        if (!observes && is_mapped(device))
-                sp_range_reserve(range, device->total_bytes);
         return (struct spm_pool_config){
-                .provider = observes ? SPM_PROVIDER_MODEL : SPM_PROVIDER_CALLER,
+                .provider =
+                        config->mode == SP_MODE_OBSERVE ? SPM_PROVIDER_MODEL : SPM_PROVIDER_CALLER,
                 .device = device->ordinal,
                 .keep = sp_amount_bytes(config->keep, device->total_bytes),
                 .growth = (enum spm_growth)config->growth,
@@ -60,23 +65,30 @@ static bool can_pool_async(const struct sp_device *device)
                (sp_config()->mode == SP_MODE_OBSERVE || is_mapped(device));
 }
 
-void sp_pools_make_async(struct sp_device *device)
+void sp_pools_prepare_async(struct sp_device *device)
 {
         CUmemoryPool current = NULL;
-        struct spm_pool_config wish;
 
         if (!can_pool_async(device))
                 return;
         atomic_init(&device->is_default_current,
                     sp_driver.cuDeviceGetMemPool(&current, device->ordinal) == CUDA_SUCCESS &&
                             current == device->default_pool);
-        wish = wish_for(device, &device->range);
+        reserve(device, &device->range);
+}
+
+void sp_pools_make_async(struct sp_device *device)
+{
+        struct spm_pool_config wish = wish_for(device, &device->range);
+
         wish.kind = SPM_POOL_ASYNC;
-        if (!create(&wish, &device->async_pool)) {
+        if (!can_pool_async(device) || !create(&wish, &device->async_pool))
                 device->async_pool = 0;
-                sp_range_leave(&device->range);
-                device->range.base = 0;
-        }
+}
+
+void sp_pools_prepare_sync(struct sp_context *context)
+{
+        reserve(context->device, &context->range);
 }
 
 bool sp_pools_make_sync(struct sp_context *context)

@@ -5,18 +5,25 @@
 /*
  * Pools -- what a device and a context have of their own in the model
  *
- * Called while nobody else knows the record yet.
+ * In two steps, while nobody else knows the record yet: what takes driver calls,
+ * and then, once it is certain that the record will be known, what the model has
+ * to know. So the model never has to forget what nobody has used.
  */
 
 #include <stdbool.h>
 
 #include "track/context.h"
 
-/** sp_pools_make_async() - the pool behind the device's default one; 0 where there cannot be one.
- */
+/** sp_pools_prepare_async() - for the pool behind the device's default one. */
+void sp_pools_prepare_async(struct sp_device *device);
+
+/** sp_pools_make_async() - that pool; 0 where there cannot be one. No driver calls. */
 void sp_pools_make_async(struct sp_device *device);
 
-/** sp_pools_make_sync() - the pool behind cuMemAlloc. Return: false when the host has no memory. */
+/** sp_pools_prepare_sync() - for the pool behind cuMemAlloc. */
+void sp_pools_prepare_sync(struct sp_context *context);
+
+/** sp_pools_make_sync() - that pool. No driver calls. Return: false when the host has no memory. */
 bool sp_pools_make_sync(struct sp_context *context);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/life.h"
 #include "driver/driver.h"
+#include "tests/sim_driver/control.h"
 #include "track/context.h"
 
 /* Every header declares another version of it. */
@@ -112,4 +113,52 @@ Test(context_end, voids_a_record_that_is_being_made, .init = start_unknown)
                 cr_expect_neq(record->handle, primary);
         record = sp_context_current();
         cr_expect(record && record->is_primary && sp_context_lives(record));
+}
+
+/* Another thread, which meets the context at the same time and is faster. */
+static CUresult CUDAAPI ask_and_meet(size_t *free_bytes, size_t *total_bytes)
+{
+        sp_driver.cuMemGetInfo_v2 = ask;
+        record = sp_context_current();
+        return ask(free_bytes, total_bytes);
+}
+
+/* What the model is told it must be told to forget, and may then ask for something. */
+Test(context_end, is_nothing_the_model_hears_of_for_a_record_too_many, .init = start_unknown)
+{
+        uint64_t reserved = sim_calls("cuMemAddressReserve");
+        spm_context last;
+
+        ask = sp_driver.cuMemGetInfo_v2;
+        sp_driver.cuMemGetInfo_v2 = ask_and_meet;
+        cr_expect_eq(sp_context_current(), record);
+        cr_expect_not_null(record);
+        cr_expect_eq(sim_calls("cuMemAddressReserve"), reserved + 2);
+        cr_expect_eq(sim_calls("cuMemAddressFree"), 1);
+        last = record->model;
+        cr_assert_eq(cuCtxCreate_v2(&handle, 0, 0), CUDA_SUCCESS);
+        cr_expect_eq(sp_context_current()->model, last + 1, "the next handle of the model");
+}
+
+/* The second user of a primary context ends its use. */
+static void release_with_id_refused(CUresult code)
+{
+        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS);
+        record = sp_context_current();
+        cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&primary, 0), CUDA_SUCCESS);
+        sim_fail("cuCtxGetId", 1, (int)code);
+        cr_assert_eq(sp_on_cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+}
+
+Test(context_end, is_not_taken_from_a_question_that_failed, .init = start_unknown)
+{
+        release_with_id_refused(CUDA_ERROR_OUT_OF_MEMORY);
+        cr_expect_not(atomic_load(&record->gone));
+        cr_expect_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+}
+
+Test(context_end, is_taken_from_a_driver_that_says_so, .init = start_unknown)
+{
+        release_with_id_refused(CUDA_ERROR_INVALID_CONTEXT);
+        cr_expect(atomic_load(&record->gone));
 }
