@@ -54,14 +54,6 @@ static CUresult obtain(const struct spm_action *action, struct sp_spares *spares
         return result;
 }
 
-/* What the other one does there takes some ten microseconds; it may have to find memory first. */
-static void wait_a_moment(void)
-{
-        const struct timespec moment = {.tv_nsec = 20000};
-
-        nanosleep(&moment, NULL);
-}
-
 static enum spm_status add(const struct spm_action *action, struct sp_segment *segment)
 {
         enum spm_status status;
@@ -76,23 +68,30 @@ static enum spm_status add(const struct spm_action *action, struct sp_segment *s
         return status;
 }
 
-bool sp_grow(const struct spm_action *action, struct spm_request *request, struct sp_spares *spares)
+CUresult sp_grow(const struct spm_action *action, struct spm_request *request,
+                 struct sp_spares *spares)
 {
         struct sp_segment *segment;
         CUresult result;
 
         assert(request);
         result = obtain(action, spares, &segment);
-        if (result == CUDA_SUCCESS && add(action, segment) == SPM_OK)
-                return true;
-        if (result == CUDA_ERROR_ALREADY_MAPPED) {
-                wait_a_moment();
-                return true;
-        }
+        if (result == CUDA_SUCCESS && add(action, segment) != SPM_OK)
+                result = CUDA_ERROR_OUT_OF_MEMORY;
+        if (result == CUDA_SUCCESS || result == CUDA_ERROR_ALREADY_MAPPED)
+                return result;
         sp_log(SP_LOG_INFO, "pool %u: no %zu bytes to be had from the driver (%d)", action->pool,
                action->size, (int)result);
         sp_grow_refuse(request);
-        return false;
+        return result;
+}
+
+/* What the other one does there takes some ten microseconds; it may have to find memory first. */
+void sp_grow_wait(void)
+{
+        const struct timespec moment = {.tv_nsec = 20000};
+
+        nanosleep(&moment, NULL);
 }
 
 void sp_grow_refuse(struct spm_request *request)

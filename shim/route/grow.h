@@ -10,9 +10,9 @@
  * is among the spares in between.
  */
 
-#include <stdbool.h>
 #include <streampool/model.h>
 
+#include "driver/driver.h"
 #include "track/chunk.h"
 
 /**
@@ -21,10 +21,14 @@
  * Two requests that grow one pool at once can be sent to the same place. The one that comes second
  * tells the model nothing, so that its next step finds what the first one brought.
  *
- * Return: false if nothing was to be had.
+ * Return: CUDA_SUCCESS; CUDA_ERROR_ALREADY_MAPPED if another request was faster; or why nothing was
+ * to be had.
  */
-bool sp_grow(const struct spm_action *action, struct spm_request *request,
-             struct sp_spares *spares);
+CUresult sp_grow(const struct spm_action *action, struct spm_request *request,
+                 struct sp_spares *spares);
+
+/** sp_grow_wait() - lets the others get on who were faster. */
+void sp_grow_wait(void);
 
 /** sp_grow_refuse() - tells the model that there is nothing to be had. */
 void sp_grow_refuse(struct spm_request *request);

@@ -227,15 +227,26 @@ static void perform_drop(const struct spm_action *action)
 struct performing {
         struct spm_request *request;
         struct sp_spares *spares;
+        bool grown;   /* something in this list */
+        bool late;    /* others were faster than a growth of this list */
         bool refused; /* a growth of this list: what comes after it would be of no use */
 };
 
 static void perform_grow(const struct spm_action *action, struct performing *performing)
 {
-        if (performing->refused)
+        CUresult result;
+
+        if (performing->refused) {
                 sp_grow_refuse(performing->request);
+                return;
+        }
+        result = sp_grow(action, performing->request, performing->spares);
+        if (result == CUDA_SUCCESS)
+                performing->grown = true;
+        else if (result == CUDA_ERROR_ALREADY_MAPPED)
+                performing->late = true;
         else
-                performing->refused = !sp_grow(action, performing->request, performing->spares);
+                performing->refused = true;
 }
 
 static bool perform_one(const struct spm_action *action, struct performing *performing)
@@ -288,6 +299,8 @@ static bool perform_all(const struct spm_actions *actions, struct spm_request *r
         for (unsigned int i = 0; i < actions->count; i++)
                 kept = perform_one(&actions->item[i], &performing) && kept;
         sp_bracket_close(mode);
+        if (performing.late && !performing.grown && !performing.refused)
+                sp_grow_wait();
         return kept;
 }
 

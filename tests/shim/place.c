@@ -8,6 +8,7 @@
  */
 
 #include <criterion/criterion.h>
+#include <time.h>
 
 #include "tests/shim/begin.h"
 #include "tests/shim/growing.h"
@@ -23,13 +24,22 @@ void __real_spm_grow_failed(struct spm_model *model, struct spm_request *request
 void __wrap_spm_grow_failed(struct spm_model *model, struct spm_request *request);
 
 static struct sp_context *context;
-static unsigned int refusals;
+static unsigned int refusals, naps;
 static size_t before;
 
 void __wrap_spm_grow_failed(struct spm_model *model, struct spm_request *request)
 {
         refusals++;
         __real_spm_grow_failed(model, request);
+}
+
+int __real_nanosleep(const struct timespec *time, struct timespec *rest);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *rest);
+
+int __wrap_nanosleep(const struct timespec *time, struct timespec *rest)
+{
+        naps++;
+        return __real_nanosleep(time, rest);
 }
 
 /* A place that the model has not come to yet. */
@@ -83,6 +93,21 @@ Test(place, that_is_taken_costs_no_driver_call)
         cr_expect_eq(sim_calls("cuMemCreate") + sim_calls("cuMemMap"), 0);
         cr_expect_eq(refusals, 0, "a lack of memory is something else");
         cr_expect_eq(atomic_load(&context->range.users), 2);
+}
+
+/* The model may have something else in mind by then; but not if nobody got on. */
+Test(place, that_is_taken_is_waited_for_once_if_at_all)
+{
+        struct spm_actions actions = {0};
+
+        for (unsigned int i = 0; i < 10; i++)
+                add_grow(&actions, context->sync_pool, place(0), CHUNK);
+        perform(&actions);
+        cr_expect_eq(naps, 1);
+        add_grow(&actions, context->sync_pool, place(1), CHUNK);
+        perform(&actions);
+        cr_expect_eq(naps, 1);
+        cr_expect(model_has(place(1)));
 }
 
 Test(place, can_be_taken_again_once_it_was_left)
