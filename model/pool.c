@@ -5,7 +5,6 @@
 
 #include "pool.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "host.h"
@@ -30,7 +29,7 @@ static size_t usual_small(const struct spm_pool_config *config)
 {
         size_t small = (config->growth == SPM_GROWTH_TIGHT ? 4 : 32) * KIB;
 
-        while (small * 64 > config->grain)
+        while (small * 64 > config->grain || small > config->align * 64)
                 small /= 2;
         return small;
 }

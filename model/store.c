@@ -63,12 +63,10 @@ enum spm_status spm_pool_create(struct spm_model *model, const struct spm_pool_c
                 return status;
         grain = pool->config.grain;
         size = (config->initial_size + grain - 1) & ~(grain - 1);
-        if (config->provider == SPM_PROVIDER_MODEL && config->initial_size) {
-                if (config->max_size && size > config->max_size)
-                        size -= grain;
-                if (size)
-                        status = spm_grow_initial(model, pool, size);
-        }
+        if (size < config->initial_size || (config->max_size && size > config->max_size))
+                size = config->initial_size & ~(grain - 1);
+        if (config->provider == SPM_PROVIDER_MODEL && size)
+                status = spm_grow_initial(model, pool, size);
         if (status) {
                 spm_pool_free(model, pool);
                 return status;

@@ -70,12 +70,13 @@ struct spm_pool_config {
         uint64_t range_base;
         uint64_t range_size;
         size_t grain;        /* segments are multiples of this; 0 means 2 MiB; a power of two */
-        size_t segment_size; /* the most that is obtained at once for small blocks; 0: by @growth */
-        /* Blocks up to this size share slabs; a power of two; 0: by @growth; at most @align: no
-         * slabs. */
+        size_t segment_size; /* of one segment the most, but without a range, for a larger block;
+                              * 0: by @growth */
+        /* Blocks up to this size share slabs; a power of two; 0: by @growth, less where the grain
+         * or the alignment is too small for it; at most @align: no slabs. */
         size_t small_size;
         /* Memory that was idle for so long is given back by spm_tick(), in nanoseconds; 0: never.
-         */
+         * It does nothing for a pool that release_needs_idle. */
         uint64_t decay;
         size_t align;       /* of every block; 0 means 512; a power of two */
         size_t large_size;  /* blocks larger than this are aligned to large_align; 0 for none */
@@ -169,8 +170,9 @@ enum spm_status spm_trim(struct spm_model *model, spm_pool pool, size_t keep, si
  * spm_tick() - time passes
  * @now: nanoseconds of any clock that only grows
  *
- * Pools with a decay give back idle memory: what exceeds the most that was in use during the last
- * decay time, little by little. Call it every tenth of the shortest decay or so.
+ * Pools with a decay give back idle memory, little by little: what exceeds the most that was in use
+ * during the last decay time, and what their growth mode allows beyond that, or their threshold.
+ * Call it every tenth of the shortest decay or so.
  *
  * Return: SPM_OK, SPM_AGAIN (more to release: carry out, call again).
  */

@@ -39,10 +39,45 @@ Test(pool, a_bad_configuration_is_refused)
         bad.align = 513;
         cr_expect_eq(create(bad), SPM_E_INVALID_VALUE);
         bad = good;
+        bad.initial_size = SIZE_MAX;
+        cr_expect_eq(create(bad), SPM_E_OUT_OF_MEMORY, "more than there are addresses");
+        bad.max_size = SIZE_MAX;
+        cr_expect_eq(create(bad), SPM_E_OUT_OF_MEMORY, "whatever the cap");
+        bad = good;
         bad.kind = SPM_POOL_SYNC;
         cr_expect_eq(create(bad), SPM_E_UNKNOWN, "synchronous memory has an owner");
         bad.context = 99;
         cr_expect_eq(create(bad), SPM_E_UNKNOWN);
+}
+
+Test(pool, the_largest_small_block_follows_the_alignment)
+{
+        static const struct {
+                size_t align, balanced, tight;
+        } rows[] = {
+                {64, 4 * KIB, 4 * KIB},
+                {256, 16 * KIB, 4 * KIB},
+                {512, 32 * KIB, 4 * KIB},
+                {4096, 32 * KIB, 4 * KIB},
+        };
+        size_t i;
+
+        for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct spm_pool_config config = {.kind = SPM_POOL_ASYNC,
+                                                 .provider = SPM_PROVIDER_MODEL,
+                                                 .align = rows[i].align};
+                struct spm_pool_config told;
+                spm_pool pool;
+
+                cr_assert_eq(spm_pool_create(bench.model, &config, &pool), SPM_OK, "align %zu",
+                             rows[i].align);
+                spm_pool_get_config(bench.model, pool, &told);
+                cr_expect_eq(told.small_size, rows[i].balanced, "align %zu", rows[i].align);
+                config.growth = SPM_GROWTH_TIGHT;
+                cr_assert_eq(spm_pool_create(bench.model, &config, &pool), SPM_OK);
+                spm_pool_get_config(bench.model, pool, &told);
+                cr_expect_eq(told.small_size, rows[i].tight, "align %zu", rows[i].align);
+        }
 }
 
 Test(pool, read_only_attributes_are_refused)
