@@ -6,10 +6,12 @@
  * Fit -- which free block
  *
  * Best fit: of the blocks that a request may have, the smallest that holds
- * it, then the lowest address. What it may have:
+ * it; of several of that size what the set gives first (bins.h). What it may
+ * have:
  *
  *   ready     complete; anyone
  *   own       freed in order of the very stream that asks (A1)
+ *   bare      the better of these two: nobody has to wait for it
  *   followed  freed on another stream, and the program has ordered the asking
  *             stream behind that: with a belt (G3)
  *   internal  likewise, but the order is ours: only when memory is short (A10)

@@ -91,12 +91,12 @@ static enum spm_status try_elsewhere(struct spm_model *model, const struct spm_w
                                      struct spm_actions *actions)
 {
         struct spm_pool_state *pool = want->pool;
-        struct spm_want other = *want;
         enum spm_status status = SPM_E_UNKNOWN;
         unsigned int i;
 
         for (i = 0; i < pool->heap_count && status == SPM_E_UNKNOWN; i++) {
-                other = *want;
+                struct spm_want other = *want;
+
                 other.heap = &pool->heaps[i];
                 other.klass = SPM_NO_CLASS;
                 if (want->klass != SPM_NO_CLASS || other.size < other.heap->page)
@@ -137,6 +137,15 @@ static bool ask_release(struct spm_model *model, const struct spm_want *want,
         return released != 0;
 }
 
+/* A rung that asked for nothing is left. */
+static enum spm_status go_on(struct spm_request *request, bool asked, enum rung next)
+{
+        if (asked)
+                return SPM_AGAIN;
+        step_to(request, next);
+        return SPM_OK;
+}
+
 /* One rung. Return: SPM_OK to look again at once. */
 static enum spm_status climb(struct spm_model *model, const struct spm_want *want,
                              struct spm_request *request, struct spm_actions *actions)
@@ -145,22 +154,16 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
 
         switch ((enum rung)request->stage) {
         case START:
-                if (spm_wait_ask_poll(model, want, request, actions))
-                        return SPM_AGAIN;
-                step_to(request, POLLED);
-                return SPM_OK;
+                return go_on(request, spm_wait_ask_poll(model, want, request, actions), POLLED);
         case POLLED:
-                if (request->may_wait && spm_wait_ask_pressure(model, want, request, actions))
-                        return SPM_AGAIN;
-                step_to(request, CROWDED);
-                return SPM_OK;
+                return go_on(request,
+                             request->may_wait &&
+                                     spm_wait_ask_pressure(model, want, request, actions),
+                             CROWDED);
         case CROWDED:
                 if (!request->tries && want->pool->magazines)
                         spm_magazine_recall(model, want->pool);
-                if (spm_wait_ask_all(model, want, request, actions))
-                        return SPM_AGAIN;
-                step_to(request, GROWING);
-                return SPM_OK;
+                return go_on(request, spm_wait_ask_all(model, want, request, actions), GROWING);
         case GROWING:
         case REGROWING:
                 status = SPM_E_OUT_OF_MEMORY;
@@ -171,20 +174,16 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
                 spm_ladder_refused(request);
                 return SPM_OK;
         case INTERNAL:
-                if (request->tries++ < DONORS_MAX && ask_internal(model, want, actions))
-                        return SPM_AGAIN;
-                step_to(request, WAITING);
-                return SPM_OK;
+                return go_on(request,
+                             request->tries++ < DONORS_MAX && ask_internal(model, want, actions),
+                             WAITING);
         case WAITING:
-                if (request->may_wait && spm_wait_ask_host(model, want, request, actions))
-                        return SPM_AGAIN;
-                step_to(request, RELEASING);
-                return SPM_OK;
+                return go_on(request,
+                             request->may_wait && spm_wait_ask_host(model, want, request, actions),
+                             RELEASING);
         case RELEASING:
-                if (ask_release(model, want, actions) && actions->count)
-                        return SPM_AGAIN;
-                step_to(request, REGROWING);
-                return SPM_OK;
+                return go_on(request, ask_release(model, want, actions) && actions->count,
+                             REGROWING);
         case TOP:
                 break;
         }

@@ -9,9 +9,11 @@
  *
  *   serve      a block that may be had now
  *   poll       ask whether frees have completed meanwhile
- *   grow       ask for another segment; first wait for the oldest batch, where
- *              the driver's own free would have waited and too much has
- *              gathered (O3)
+ *   pressure   wait for the oldest batch, where the driver's own free would
+ *              have waited and too much has gathered (O3)
+ *   gather     take the blocks of magazines back, and ask of every stream
+ *              whether it is idle
+ *   grow       ask for more segments
  *   internal   memory is short: order the stream behind another's free
  *   wait       for what is pending, on the host
  *   release    segments that do not fit, so that the driver can join them

@@ -39,6 +39,14 @@ static void ask(struct spm_actions *actions, enum spm_action_kind kind,
         action->bounded = stamp->bounded;
 }
 
+static void ask_stream(struct spm_actions *actions, const struct spm_stream_state *stream)
+{
+        struct spm_action *action = spm_action_add(actions, SPM_ACT_POLL_STREAM);
+
+        action->stream = stream->object.id;
+        action->context = stream->context->object.id;
+}
+
 /* polls */
 
 /* The oldest stamp after the cursor that is recorded. */
@@ -129,7 +137,6 @@ static bool poll_lane(struct spm_model *model, const struct spm_want *want,
         const struct spm_stream_state *stream = lane->stream;
         const struct spm_block *block = wanted_block(lane, want);
         const struct spm_stamp_state *stamp;
-        struct spm_action *action;
 
         if (!block || stream == want->stream || !spm_context_may_be_named(stream->context))
                 return false;
@@ -143,9 +150,7 @@ static bool poll_lane(struct spm_model *model, const struct spm_want *want,
         /* Another thread's stream has no name here (F5), and a retired one has none at all. */
         if (stream->retired || stream->kind == SPM_STREAM_PER_THREAD)
                 return false;
-        action = spm_action_add(actions, SPM_ACT_POLL_STREAM);
-        action->stream = stream->object.id;
-        action->context = stream->context->object.id;
+        ask_stream(actions, stream);
         return true;
 }
 
@@ -177,7 +182,6 @@ static bool poll_all(struct spm_model *model, const struct spm_lane *lane,
 {
         struct spm_stream_state *stream = lane->stream;
         struct spm_stamp_state *stamp;
-        struct spm_action *action;
 
         if (!lane->oldest || spm_actions_room(actions) < 2 ||
             !spm_context_may_be_named(stream->context))
@@ -190,9 +194,7 @@ static bool poll_all(struct spm_model *model, const struct spm_lane *lane,
                         ask(actions, SPM_ACT_POLL, stamp);
                 return stamp != NULL;
         }
-        action = spm_action_add(actions, SPM_ACT_POLL_STREAM);
-        action->stream = stream->object.id;
-        action->context = stream->context->object.id;
+        ask_stream(actions, stream);
         return true;
 }
 
