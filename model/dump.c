@@ -111,16 +111,19 @@ void spm_dump(const struct spm_model *model, void (*line)(const char *text, void
         const struct spm_pool_state *pool;
         const struct spm_object *object;
         const struct spm_area *area;
+        struct spm_stats stats;
 
         for (object = model->contexts.head; object; object = spm_object_next(object))
                 dump_context(&dump, (const struct spm_context_state *)object);
         for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool)) {
                 start(&dump, "pool", pool->object.id);
                 spm_text_count(&dump.text, "kind", pool->config.kind);
-                spm_text_count(&dump.text, "reserved", pool->reserved_bytes);
-                spm_text_count(&dump.text, "used", pool->used_bytes);
-                spm_text_count(&dump.text, "pending", pool->pending_bytes);
-                spm_text_count(&dump.text, "ready", pool->ready_bytes);
+                spm_pool_figures(pool, &stats);
+                spm_text_count(&dump.text, "reserved", stats.reserved_current);
+                spm_text_count(&dump.text, "used", stats.used_current);
+                spm_text_count(&dump.text, "pending", stats.pending_bytes);
+                spm_text_count(&dump.text, "ready", stats.ready_bytes);
+                spm_text_count(&dump.text, "sealed", stats.sealed_bytes);
                 end(&dump);
                 for (area = pool->areas; area; area = area->next)
                         dump_area(&dump, area);
@@ -153,19 +156,24 @@ uint64_t spm_hash(const struct spm_model *model)
 {
         uint64_t hash = 0xcbf29ce484222325u;
         const struct spm_pool_state *pool;
+        struct spm_stats stats;
 
         spm_each_live(model, 0, mix_block, &hash);
         for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool)) {
-                hash = mix(hash, pool->reserved_bytes);
-                hash = mix(hash, pool->reserved_high);
-                hash = mix(hash, pool->used_bytes);
-                hash = mix(hash, pool->used_high);
-                hash = mix(hash, pool->pending_bytes);
-                hash = mix(hash, pool->ready_bytes);
-                hash = mix(hash, pool->allocs);
-                hash = mix(hash, pool->hits);
-                hash = mix(hash, pool->grows);
-                hash = mix(hash, pool->releases);
+                spm_pool_figures(pool, &stats);
+                hash = mix(hash, stats.reserved_current);
+                hash = mix(hash, stats.reserved_high);
+                hash = mix(hash, stats.used_current);
+                hash = mix(hash, stats.used_high);
+                hash = mix(hash, stats.pending_bytes);
+                hash = mix(hash, stats.ready_bytes);
+                hash = mix(hash, stats.sealed_bytes);
+                hash = mix(hash, stats.allocs);
+                hash = mix(hash, stats.frees);
+                hash = mix(hash, stats.hits);
+                hash = mix(hash, stats.grows);
+                hash = mix(hash, stats.releases);
+                hash = mix(hash, stats.moves);
         }
         return hash;
 }
