@@ -16,6 +16,9 @@
 #define COLUMNS    64
 #define EXACT_BITS 10 /* units of the exact bins: 1024 */
 
+_Static_assert(SPM_EXACT_ROWS *COLUMNS == 1 << EXACT_BITS, "the exact bins end where trees begin");
+_Static_assert(SPM_ROWS == SPM_EXACT_ROWS + 64 - EXACT_BITS, "every size has a row");
+
 struct spm_row {
         uint64_t used;
         struct spm_block *bin[COLUMNS]; /* a list linked both ways, or the root of a tree */
@@ -450,7 +453,7 @@ bool spm_bins_check(const struct spm_bins *bins, size_t *count)
                 for (; left; left &= left - 1) {
                         const struct spm_block *bin;
 
-                        at.column = (unsigned int)__builtin_ctzll(left);
+                        at.column = lowest_bit(left);
                         bin = row->bin[at.column];
                         if (!bin || !(is_exact(at) ? check_list(bins, bin, at, count)
                                                    : check_tree(bins, bin, at, count)))

@@ -14,8 +14,9 @@
  *                      and address
  *
  * A unit is the alignment of the pool, 512 bytes as a rule, so all blocks up
- * to 512 KiB are in bins of their own size. Of blocks of the same size the one
- * at the lower address is preferred, among the last few.
+ * to 512 KiB are in bins of their own size. Of several blocks of one size a
+ * tree gives the one at the lowest address; a list one of the newest, the lower
+ * of two.
  *
  * The links are in the blocks. Bins of 64 neighbouring sizes are one row, and
  * rows are made when they are first needed: that can fail, see
@@ -58,11 +59,6 @@ struct spm_block *spm_bins_at_least(const struct spm_bins *bins, size_t size);
 struct spm_block *spm_bins_after(const struct spm_bins *bins, const struct spm_block *block);
 struct spm_block *spm_bins_largest(const struct spm_bins *bins);
 struct spm_block *spm_bins_before(const struct spm_bins *bins, const struct spm_block *block);
-
-static inline bool spm_bins_is_empty(const struct spm_bins *bins)
-{
-        return !bins->used[0] && !bins->used[1];
-}
 
 /** spm_bins_check() - is every block where it belongs? @count receives how many there are. */
 bool spm_bins_check(const struct spm_bins *bins, size_t *count);

@@ -10,7 +10,6 @@
 
 #include "check.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "limbo.h"

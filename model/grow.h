@@ -10,16 +10,15 @@
  * last are looked at first, and a fixed number of them, and always the end of
  * the range. Each hole on the way is backed in pieces:
  *
- *   piece   1/32 of the pool, a power of two, at most segment_size (32 MiB).
- *           Larger pieces would be faster to get, 33 us each whatever their
- *           size; with pieces of up to 256 MiB a training step with blocks of
- *           varying size held 1.6 times its live peak, with 32 MiB 1.02
+ *   piece   1/32 of the pool, a power of two, at most segment_size. Larger
+ *           ones would be faster to get, since a driver maps 32 MiB in the time
+ *           of 2 MiB; but what cannot be moved as a whole stays, and a program
+ *           whose blocks vary in size then holds far more than it uses
  *
  * Once the caller has refused memory, all pieces are single grains for a while
- * (until the decay time has passed, or for good without one): what
- * is built up again under shortage can be moved. With pieces of 1/32, a pool
- * at 85 % of its device refused one request in fifty that a bare driver would
- * have served.
+ * (until the decay time has passed, or for good without one): what is built up
+ * again under shortage can be moved, so that requests are served which a bare
+ * driver would serve.
  *
  * A pool may hold what was in use at its peak, plus a slack and one piece (enum
  * spm_growth). Before it passes that, segments that nobody uses are released,

@@ -9,8 +9,6 @@
  * at the event in two halves sees that another thread was recording it.
  */
 
-#include <assert.h>
-
 #include "check.h"
 #include "front.h"
 #include "host.h"

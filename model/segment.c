@@ -5,8 +5,6 @@
 
 #include "segment.h"
 
-#include <assert.h>
-
 #include "host.h"
 #include "pool.h"
 #include "state.h"

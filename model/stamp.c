@@ -14,8 +14,6 @@
 
 #include "stamp.h"
 
-#include <assert.h>
-
 #include "action.h"
 #include "host.h"
 #include "limbo.h"

@@ -15,10 +15,9 @@
 #include "host.h"
 #include "table.h"
 
+struct spm_records;
 struct spm_snapshot;
 struct spm_stamp_state;
-
-struct spm_records;
 
 struct spm_model {
         struct spm_config config;
@@ -53,6 +52,8 @@ struct spm_model {
         struct spm_area **areas; /* ascending by base */
         size_t area_count;
         size_t area_room;
+
+        /* record.c */
         struct spm_records *records;
         struct spm_block *spare; /* records without memory, linked by next */
         unsigned int spares;

@@ -12,8 +12,6 @@
  * passed, so that a program which comes back soon finds most of it.
  */
 
-#include <assert.h>
-
 #include "front.h"
 #include "grow.h"
 #include "magazine.h"
