@@ -81,13 +81,17 @@ uint64_t spm_grow_allowed(const struct spm_pool_state *pool, uint64_t high)
 static struct measure take_measure(struct spm_pool_state *pool, uint64_t size, bool exact)
 {
         uint64_t busy = pool->rounded_bytes + pool->pending_bytes + size;
+        uint64_t allowed;
 
         /* What is pending now, after all questions, is not to be had. */
         if (pool->busy_high < busy)
                 pool->busy_high = busy;
+        allowed = spm_grow_allowed(pool, pool->busy_high);
+        if (pool->config.max_size && allowed > pool->config.max_size)
+                allowed = pool->config.max_size;
         return (struct measure){
                 .piece = piece_of(pool, pool->reserved_bytes + size),
-                .allowed = spm_grow_allowed(pool, pool->busy_high),
+                .allowed = allowed,
                 .exact = exact,
         };
 }

@@ -79,7 +79,8 @@ enum spm_action_kind {
          * better @preferred bytes. */
         SPM_ACT_GROW,
         /* Give the memory of @segment (@address, @size, @cookie) of @pool back. The model has
-         * forgotten it. If @moves, a GROW follows that can use the physical memory again. */
+         * forgotten it. If @moves, it makes way for a GROW of the same request, which can use the
+         * physical memory again. */
         SPM_ACT_RELEASE,
         /* @stamp is no longer needed; its event may be used again. An action of another thread may
          * still name it: then a question or a wait of the host is void, and a WAIT_STREAM has

@@ -186,7 +186,7 @@ enum spm_status spm_tick(struct spm_model *model, uint64_t now, struct spm_actio
  * Any thread may give it, and any request may use it up first: the one that asked looks again. What
  * is refused remains the caller's.
  *
- * @base:   not 0, a multiple of the pool's grain; inside the pool's range or outside of it
+ * @base:   not 0, a multiple of the pool's grain; in a hole of the pool's range, or outside of it
  * @size:   a multiple of the pool's grain
  * @cookie: handed back in SPM_ACT_RELEASE, and not looked at
  * @segment: return argument; lives until SPM_ACT_RELEASE names it
