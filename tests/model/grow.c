@@ -6,40 +6,9 @@
  * stream, so that their memory is ready at once.
  */
 
-#include "bench.h"
-
-#define BASE  ((uint64_t)1 << 45)
-#define GIB   ((size_t)1 << 30)
-#define RANGE (64 * GIB)
-#define LARGE (BASE + RANGE / 2)
+#include "range.h"
 
 TestSuite(grow, .init = bench_set_up, .fini = bench_tear_down);
-
-static spm_pool range_pool(enum spm_growth growth)
-{
-        struct spm_pool_config config = {
-                .kind = SPM_POOL_ASYNC,
-                .growth = growth,
-                .range_base = BASE,
-                .range_size = RANGE,
-                .release_threshold = SIZE_MAX,
-        };
-
-        return bench_pool(config);
-}
-
-static void trim(spm_pool pool, size_t keep)
-{
-        struct spm_actions actions;
-
-        while (spm_trim(bench.model, pool, keep, NULL, &actions) == SPM_AGAIN)
-                ;
-}
-
-static uint64_t reserved(spm_pool pool)
-{
-        return bench_stats(pool).reserved_current;
-}
 
 /* how much */
 

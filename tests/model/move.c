@@ -8,40 +8,9 @@
 
 #include <string.h>
 
-#include "bench.h"
-
-#define BASE  ((uint64_t)1 << 45)
-#define GIB   ((size_t)1 << 30)
-#define RANGE (64 * GIB)
-#define LARGE (BASE + RANGE / 2)
+#include "range.h"
 
 TestSuite(move, .init = bench_set_up, .fini = bench_tear_down);
-
-static spm_pool range_pool(enum spm_growth growth)
-{
-        struct spm_pool_config config = {
-                .kind = SPM_POOL_ASYNC,
-                .growth = growth,
-                .range_base = BASE,
-                .range_size = RANGE,
-                .release_threshold = SIZE_MAX,
-        };
-
-        return bench_pool(config);
-}
-
-static void trim(spm_pool pool, size_t keep)
-{
-        struct spm_actions actions;
-
-        while (spm_trim(bench.model, pool, keep, NULL, &actions) == SPM_AGAIN)
-                ;
-}
-
-static uint64_t reserved(spm_pool pool)
-{
-        return bench_stats(pool).reserved_current;
-}
 
 /* 20 blocks of 32 MiB, and every second one freed: what is larger does not fit between them. */
 static spm_pool riddle(enum spm_growth growth)

@@ -5,9 +5,7 @@
 
 #include <stdlib.h>
 
-#include "bench.h"
-#include "pool.h"
-#include "state.h"
+#include "slots.h"
 
 #define PAGE (32 * KIB)
 #define BASE ((uint64_t)1 << 45)
@@ -23,28 +21,6 @@ static void set_up(void)
 }
 
 TestSuite(run, .init = set_up, .fini = bench_tear_down);
-
-/* Runs in all of the pool. */
-static unsigned int runs(void)
-{
-        const struct spm_area *area = spm_pool_find(bench.model, pool)->areas;
-        unsigned int count = 0;
-
-        for (; area; area = area->next) {
-                const struct spm_block *tile = area->first;
-
-                for (; tile; tile = tile->next)
-                        count += spm_block_state(tile) == SPM_BLOCK_SLAB;
-        }
-        return count;
-}
-
-static enum spm_status free_at(uint64_t address, uint64_t generation)
-{
-        struct spm_actions actions;
-
-        return spm_free(bench.model, address, generation, SPM_FREE_SYNC, 0, NULL, &actions);
-}
 
 #define MANY 400 /* slots of 1000 bytes: several runs */
 
@@ -63,12 +39,12 @@ Test(run, runs_that_are_not_used_go_back_but_for_one)
         int i;
 
         fill(at);
-        cr_expect_eq(runs(), 7u, "of 64 slots each");
+        cr_expect_eq(runs(pool), 7u, "of 64 slots each");
         for (i = 0; i < MANY; i++)
                 bench_free(at[i * 33 % MANY], 0);
-        cr_expect_eq(runs(), 1u, "so that the next block does not make another");
+        cr_expect_eq(runs(pool), 1u, "so that the next block does not make another");
         cr_assert_eq(spm_trim(bench.model, pool, 0, NULL, &actions), SPM_OK);
-        cr_expect_eq(runs(), 0u);
+        cr_expect_eq(runs(pool), 0u);
         cr_expect_eq(bench_stats(pool).reserved_current, 0);
 }
 
@@ -83,7 +59,7 @@ Test(run, a_run_with_one_live_slot_stays)
                 if (i != 100)
                         bench_free(at[i], 0);
         cr_assert_eq(spm_trim(bench.model, pool, 0, NULL, &actions), SPM_OK);
-        cr_expect_eq(runs(), 1u);
+        cr_expect_eq(runs(pool), 1u);
         cr_expect_eq(bench_stats(pool).reserved_current, 2 * MIB);
         cr_expect_eq(free_at(at[100] + 512, 0), SPM_E_INTERIOR);
         cr_expect_eq(free_at(at[100], 0), SPM_OK);
@@ -214,7 +190,7 @@ Test(run, a_small_block_has_a_page_of_its_own_where_no_run_fits)
         cr_assert_eq(bench_try(pool, bench.s, 1000, true, &allocation), SPM_OK);
         cr_expect_eq(allocation.address, a + 2 * MIB - PAGE);
         cr_expect_eq(allocation.reserved, PAGE);
-        cr_expect_eq(runs(), 0u);
+        cr_expect_eq(runs(pool), 0u);
         cr_expect_eq(bench_try(pool, bench.s, 1000, true, &allocation), SPM_E_OUT_OF_MEMORY);
         bench_free(a + 2 * MIB - PAGE, bench.s);
         cr_expect_eq(bench_try(pool, bench.s, 2000, true, &allocation), SPM_OK);

@@ -5,9 +5,7 @@
 
 #include "slab.h"
 
-#include "bench.h"
-#include "pool.h"
-#include "state.h"
+#include "slots.h"
 
 #define PAGE (32 * KIB)
 #define BASE ((uint64_t)1 << 45)
@@ -27,28 +25,6 @@ TestSuite(slab, .init = set_up, .fini = bench_tear_down);
 static const struct spm_block *block_at(uint64_t address)
 {
         return spm_area_live_at(spm_area_at(bench.model, address), address);
-}
-
-/* Runs in all of the pool. */
-static unsigned int runs(void)
-{
-        const struct spm_area *area = spm_pool_find(bench.model, pool)->areas;
-        unsigned int count = 0;
-
-        for (; area; area = area->next) {
-                const struct spm_block *tile = area->first;
-
-                for (; tile; tile = tile->next)
-                        count += spm_block_state(tile) == SPM_BLOCK_SLAB;
-        }
-        return count;
-}
-
-static enum spm_status free_at(uint64_t address, uint64_t generation)
-{
-        struct spm_actions actions;
-
-        return spm_free(bench.model, address, generation, SPM_FREE_SYNC, 0, NULL, &actions);
 }
 
 /* classes and runs */
@@ -159,9 +135,9 @@ Test(slab, every_slot_of_a_run_is_served_once_before_there_is_another_run)
         cr_assert_eq(count, 12u, "256 KiB");
         for (i = 1; i < count; i++)
                 cr_expect_eq(bench_alloc(pool, bench.s, 20 * KIB), first + i * 20 * KIB);
-        cr_expect_eq(runs(), 1u);
+        cr_expect_eq(runs(pool), 1u);
         cr_expect_neq(block_at(bench_alloc(pool, bench.s, 20 * KIB))->slab, block_at(first)->slab);
-        cr_expect_eq(runs(), 2u);
+        cr_expect_eq(runs(pool), 2u);
 }
 
 Test(slab, a_slot_is_found_from_inside_and_a_bad_free_of_it_is_told_apart)
