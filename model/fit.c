@@ -34,8 +34,9 @@ static bool holds(const struct spm_block *block, size_t size, size_t align, uint
         return true;
 }
 
-struct spm_block *spm_fit_place(const struct spm_bins *bins, size_t size, size_t align,
-                                uint64_t *start)
+/* The smallest block of a set with room for @size bytes at a multiple of @align, or NULL. */
+static struct spm_block *find_place(const struct spm_bins *bins, size_t size, size_t align,
+                                    uint64_t *start)
 {
         struct spm_block *block = spm_bins_at_least(bins, size);
         unsigned int tried;
@@ -54,9 +55,9 @@ struct spm_block *spm_fit_place(const struct spm_bins *bins, size_t size, size_t
 struct spm_block *spm_fit_heap(const struct spm_heap *heap, size_t size, size_t align,
                                uint64_t *start)
 {
-        struct spm_block *block = spm_fit_place(&heap->ready, size, align, start);
+        struct spm_block *block = find_place(&heap->ready, size, align, start);
 
-        return block ? block : spm_fit_place(&heap->shore, size, align, start);
+        return block ? block : find_place(&heap->shore, size, align, start);
 }
 
 const struct spm_bins *spm_fit_open(const struct spm_lane *lane, const struct spm_want *want)
@@ -90,7 +91,7 @@ static struct spm_block *best_open(const struct spm_lane *lane, const struct spm
         struct spm_block *slot;
 
         if (want->klass == SPM_NO_CLASS)
-                return spm_fit_place(spm_fit_open(lane, want), want->size, want->align, start);
+                return find_place(spm_fit_open(lane, want), want->size, want->align, start);
         slot = lane->slots[want->klass];
         if (slot)
                 *start = slot->address;

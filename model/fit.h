@@ -52,12 +52,8 @@ static inline size_t spm_fit_enough(const struct spm_bins *bins, size_t size, si
         return size + align - ((size_t)1 << bins->shift);
 }
 
-/** spm_fit_place() - the smallest READY block with room for @size bytes at a multiple of @align, or
- * NULL. @start: return argument, where */
-struct spm_block *spm_fit_place(const struct spm_bins *bins, size_t size, size_t align,
-                                uint64_t *start);
-
-/** spm_fit_heap() - the same of a whole heap: beside a hole only where nothing else fits. */
+/** spm_fit_heap() - the smallest READY block with room for @size bytes at a multiple of @align, or
+ * NULL; beside a hole only where nothing else fits. @start: return argument, where */
 struct spm_block *spm_fit_heap(const struct spm_heap *heap, size_t size, size_t align,
                                uint64_t *start);
 
