@@ -6,6 +6,7 @@
  * stream, so that their memory is ready at once.
  */
 
+#include "bench.h"
 #include "range.h"
 
 TestSuite(grow, .init = bench_set_up, .fini = bench_tear_down);

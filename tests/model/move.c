@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "bench.h"
 #include "range.h"
 
 TestSuite(move, .init = bench_set_up, .fini = bench_tear_down);

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "bench.h"
 #include "slots.h"
 
 #define PAGE (32 * KIB)
