@@ -78,15 +78,11 @@ uint64_t spm_grow_allowed(const struct spm_pool_state *pool, uint64_t high)
         return high + high / 64 + piece_of(pool, high);
 }
 
-static struct measure take_measure(struct spm_pool_state *pool, uint64_t size, bool exact)
+static struct measure take_measure(const struct spm_pool_state *pool, uint64_t size, bool exact)
 {
         uint64_t busy = pool->rounded_bytes + pool->pending_bytes + size;
-        uint64_t allowed;
+        uint64_t allowed = spm_grow_allowed(pool, busy > pool->busy_high ? busy : pool->busy_high);
 
-        /* What is pending now, after all questions, is not to be had. */
-        if (pool->busy_high < busy)
-                pool->busy_high = busy;
-        allowed = spm_grow_allowed(pool, pool->busy_high);
         if (pool->config.max_size && allowed > pool->config.max_size)
                 allowed = pool->config.max_size;
         return (struct measure){

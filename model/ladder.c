@@ -204,6 +204,20 @@ static bool is_rash(struct spm_model *model, const struct spm_want *want,
                spm_fit_bare(model, want, &fit) && fit.block->size != want->size;
 }
 
+static void note_served(struct spm_pool_state *pool, struct spm_block *block,
+                        const struct spm_request *request)
+{
+        uint64_t busy = pool->rounded_bytes + pool->pending_bytes;
+
+        if (!block->fresh) {
+                block->hit = true;
+                pool->hits++;
+        }
+        /* What was pending when it had to grow, after all questions, was not to be had. */
+        if (request->stage >= GROWING && pool->busy_high < busy)
+                pool->busy_high = busy;
+}
+
 enum spm_status spm_ladder_climb(struct spm_model *model, const struct spm_want *want,
                                  struct spm_request *request, struct spm_block **block,
                                  struct spm_actions *actions)
@@ -217,10 +231,8 @@ enum spm_status spm_ladder_climb(struct spm_model *model, const struct spm_want 
                         status = try_serve(model, want, request, block, actions);
                 if (status == SPM_E_UNKNOWN && spm_ladder_is_short(request))
                         status = try_elsewhere(model, want, request, block, actions);
-                if (status == SPM_OK && !(*block)->fresh) {
-                        (*block)->hit = true;
-                        want->pool->hits++;
-                }
+                if (status == SPM_OK)
+                        note_served(want->pool, *block, request);
                 if (status != SPM_E_UNKNOWN)
                         return status;
                 status = climb(model, want, request, actions);

@@ -248,3 +248,22 @@ Test(grow, a_made_up_range_that_is_full_is_the_end)
         cr_expect_eq(bench_climb(pool, 10 * MIB), 0);
         cr_expect_eq(bench_climb(pool, 1000), BASE, "the other half");
 }
+
+/* what is refused */
+
+Test(grow, a_request_that_nobody_can_serve_leaves_no_mark)
+{
+        spm_pool pool = range_pool(SPM_GROWTH_TIGHT);
+        uint64_t at[8];
+        int i;
+
+        for (i = 0; i < 8; i++)
+                at[i] = bench_climb(pool, 32 * MIB);
+        bench.no_memory = true;
+        cr_expect_eq(bench_climb(pool, (size_t)1 << 36), 0);
+        bench.no_memory = false;
+        for (i = 0; i < 8; i += 2)
+                bench_free(at[i], 0);
+        cr_assert_neq(bench_climb(pool, 48 * MIB), 0);
+        cr_expect_leq(reserved(pool), 256 * MIB, "what is idle makes way as before");
+}
