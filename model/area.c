@@ -230,7 +230,9 @@ static size_t page_of(const struct spm_area *area, uint64_t offset)
         return (size_t)((offset & (((uint64_t)1 << area->leaf_shift) - 1)) >> area->page_shift);
 }
 
-struct spm_block *spm_area_start(const struct spm_area *area, uint64_t address)
+/* By somebody who frees what is free already, a record may be read that is being changed: he finds
+ * one of ours, or none, and sees which when he has made it leave its life. */
+SPM_MAY_RACE struct spm_block *spm_area_start(const struct spm_area *area, uint64_t address)
 {
         uint64_t offset = address - area->base;
         struct spm_leaf *leaf = area->leaves[offset >> area->leaf_shift];

@@ -12,7 +12,7 @@
 #include "front.h"
 #include "ladder.h"
 #include "limbo.h"
-#include "magazine.h"
+#include "recall.h"
 #include "pool.h"
 #include "segment.h"
 #include "stamp.h"
@@ -258,14 +258,37 @@ static void stamp_full(struct spm_model *model, struct spm_context_state *contex
                 spm_stamp_ask(model, stream, true, actions);
 }
 
-/* LIVE to LOOSE, out of all figures. */
+/* LIVE to LOOSE, unless the owner of a magazine has been faster. */
+static bool begin_end(struct spm_block *block, uint32_t life)
+{
+        if (block->area->pool->magazines)
+                return life && spm_block_end_life(block, life, SPM_BLOCK_LOOSE);
+        spm_block_become(block, SPM_BLOCK_LOOSE);
+        return true;
+}
+
+/* Out of all figures. */
 static void end_life(struct spm_block *block)
 {
         spm_pool_count_live(block, false);
         if (!block->is_slot)
                 spm_area_note(block, false);
-        spm_block_become(block, SPM_BLOCK_LOOSE);
         block->fresh = false;
+}
+
+static SPM_MAY_RACE enum spm_status may_free(const struct spm_model *model,
+                                             const struct spm_block *block, uint64_t generation,
+                                             enum spm_free_kind kind, spm_stream id,
+                                             struct spm_stream_state **stream)
+{
+        if (generation && generation != block->generation)
+                return SPM_E_STALE;
+        if (kind == SPM_FREE_SYNC)
+                return SPM_OK;
+        if (kind != SPM_FREE_ASYNC)
+                return SPM_E_INVALID_VALUE;
+        *stream = spm_subject_usable(model, id);
+        return *stream ? SPM_OK : SPM_E_UNKNOWN;
 }
 
 enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t generation,
@@ -276,20 +299,18 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
         struct spm_stream_state *stream = NULL;
         struct spm_pool_state *pool;
         struct spm_block *block;
+        uint32_t life;
         enum spm_status status = find_start(model, address, &block);
 
         actions->count = 0;
         if (status)
                 return status;
-        if (generation && generation != block->generation)
-                return SPM_E_STALE;
-        if (kind == SPM_FREE_ASYNC) {
-                stream = spm_subject_usable(model, id);
-                if (!stream)
-                        return SPM_E_UNKNOWN;
-        } else if (kind != SPM_FREE_SYNC) {
-                return SPM_E_INVALID_VALUE;
-        }
+        life = spm_block_life(block);
+        status = may_free(model, block, generation, kind, id, &stream);
+        if (status)
+                return status;
+        if (!begin_end(block, life))
+                return SPM_E_DOUBLE_FREE;
 
         if (freed)
                 spm_block_describe(block, freed);
@@ -323,6 +344,8 @@ enum spm_status spm_alloc_undo(struct spm_model *model, uint64_t address,
         actions->count = 0;
         if (status)
                 return status;
+        if (!begin_end(block, spm_block_life(block)))
+                return SPM_E_DOUBLE_FREE;
         pool = block->area->pool;
         pool->allocs--;
         pool->hits -= block->hit;
@@ -455,13 +478,15 @@ static bool visit_tile(const struct spm_block *tile, spm_pool pool,
 void spm_each_live(const struct spm_model *model, spm_pool pool,
                    bool (*visit)(const struct spm_allocation *allocation, void *user), void *user)
 {
+        bool go_on = true;
         size_t i;
 
-        for (i = 0; i < model->area_count; i++) {
+        spm_magazine_stop_all(model);
+        for (i = 0; go_on && i < model->area_count; i++) {
                 const struct spm_block *tile = model->areas[i]->first;
 
-                for (; tile; tile = tile->next)
-                        if (!visit_tile(tile, pool, visit, user))
-                                return;
+                for (; go_on && tile; tile = tile->next)
+                        go_on = visit_tile(tile, pool, visit, user);
         }
+        spm_magazine_go_on(model);
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "limbo.h"
+#include "recall.h"
 #include "pool.h"
 #include "segment.h"
 #include "slab.h"
@@ -298,6 +299,8 @@ static void check_pool(struct check *check, const struct spm_pool_state *pool, u
         expect_at_most(check, "I3 used high", stats.used_current, stats.used_high);
         expect_at_most(check, "I3 reserved high", stats.reserved_current, stats.reserved_high);
         expect_at_most(check, "I3 live high", stats.live_blocks, stats.live_blocks_high);
+        expect_at_most(check, "what growth is measured by", pool->busy_high, INT64_MAX);
+        expect_at_most(check, "what decay is measured by", pool->window_high, INT64_MAX);
         if (pool->config.max_size)
                 expect_at_most(check, "the cap", pool->reserved_bytes, pool->config.max_size);
         check_heaps(check, pool, &sums);
@@ -369,6 +372,7 @@ bool spm_check(const struct spm_model *model, char *buffer, size_t size)
         size_t ended = 0;
 
         spm_text_start(&check.text, buffer, buffer ? size : 0);
+        spm_magazine_stop_all(model);
         for (object = model->contexts.head; object; object = spm_object_next(object))
                 check_context(&check, (const struct spm_context_state *)object);
         for (object = model->events.head; object; object = spm_object_next(object))
@@ -381,6 +385,7 @@ bool spm_check(const struct spm_model *model, char *buffer, size_t size)
         }
         if (!ended)
                 expect_equal(&check, "records are counted", model->blocks, blocks);
+        spm_magazine_go_on(model);
         return !check.failed;
 }
 

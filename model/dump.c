@@ -6,6 +6,7 @@
 #include <streampool/model.h>
 
 #include "limbo.h"
+#include "recall.h"
 #include "pool.h"
 #include "slab.h"
 #include "stamp.h"
@@ -113,6 +114,7 @@ void spm_dump(const struct spm_model *model, void (*line)(const char *text, void
         const struct spm_area *area;
         struct spm_stats stats;
 
+        spm_magazine_stop_all(model);
         for (object = model->contexts.head; object; object = spm_object_next(object))
                 dump_context(&dump, (const struct spm_context_state *)object);
         for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool)) {
@@ -128,6 +130,7 @@ void spm_dump(const struct spm_model *model, void (*line)(const char *text, void
                 for (area = pool->areas; area; area = area->next)
                         dump_area(&dump, area);
         }
+        spm_magazine_go_on(model);
 }
 
 /* FNV-1a over the bytes of a number, lowest first. */

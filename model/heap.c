@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-#include "magazine.h"
+#include "recall.h"
 #include "pool.h"
 #include "segment.h"
 
@@ -230,6 +230,14 @@ void spm_pool_raise_marks(struct spm_pool_state *pool)
                 pool->used_high = pool->used_bytes + pool->used_granted;
 }
 
+/* What a magazine has served and others have freed makes @bytes less than nothing until the
+ * magazine is settled. */
+static void lift(uint64_t *mark, uint64_t bytes)
+{
+        if ((int64_t)bytes > 0 && *mark < bytes)
+                *mark = bytes;
+}
+
 void spm_pool_count_live(const struct spm_block *block, bool live)
 {
         struct spm_pool_state *pool = block->area->pool;
@@ -244,8 +252,6 @@ void spm_pool_count_live(const struct spm_block *block, bool live)
         pool->used_bytes += block->requested;
         pool->rounded_bytes += block->size;
         spm_pool_raise_marks(pool);
-        if (pool->busy_high < pool->rounded_bytes)
-                pool->busy_high = pool->rounded_bytes;
-        if (pool->window_high < pool->rounded_bytes)
-                pool->window_high = pool->rounded_bytes;
+        lift(&pool->busy_high, pool->rounded_bytes);
+        lift(&pool->window_high, pool->rounded_bytes);
 }

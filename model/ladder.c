@@ -14,7 +14,7 @@
 
 #include "grow.h"
 #include "limbo.h"
-#include "magazine.h"
+#include "recall.h"
 #include "serve.h"
 #include "state.h"
 #include "trim.h"
@@ -40,6 +40,14 @@ bool spm_ladder_is_short(const struct spm_request *request)
 
 /* serve */
 
+/* A slot that is ready, of a new slab if need be; or a block that is. */
+static bool find_ready(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit)
+{
+        return spm_fit_ready(want, fit) ||
+               (want->klass != SPM_NO_CLASS && spm_serve_slab(model, want) &&
+                spm_fit_ready(want, fit));
+}
+
 /* A legacy stream may be unable to have a pending block now (a capture is open). */
 static enum spm_status serve(struct spm_model *model, const struct spm_want *want,
                              struct spm_fit *fit, struct spm_block **block,
@@ -47,7 +55,7 @@ static enum spm_status serve(struct spm_model *model, const struct spm_want *wan
 {
         enum spm_status status = spm_serve_fit(model, want, fit, block, actions);
 
-        if (status == SPM_E_UNKNOWN && spm_fit_ready(want, fit))
+        if (status == SPM_E_UNKNOWN && find_ready(model, want, fit))
                 status = spm_serve_fit(model, want, fit, block, actions);
         return status;
 }
@@ -204,15 +212,12 @@ static bool is_rash(struct spm_model *model, const struct spm_want *want,
                spm_fit_bare(model, want, &fit) && fit.block->size != want->size;
 }
 
-static void note_served(struct spm_pool_state *pool, struct spm_block *block,
+static void note_served(struct spm_pool_state *pool, const struct spm_block *block,
                         const struct spm_request *request)
 {
         uint64_t busy = pool->rounded_bytes + pool->pending_bytes;
 
-        if (!block->fresh) {
-                block->hit = true;
-                pool->hits++;
-        }
+        pool->hits += block->hit;
         /* What was pending when it had to grow, after all questions, was not to be had. */
         if (request->stage >= GROWING && pool->busy_high < busy)
                 pool->busy_high = busy;

@@ -25,8 +25,14 @@
  *             owner is inside; the owner says that it is inside and then looks
  *             at the flag. One of them sees the other, by a barrier in between:
  *             the owner's own, or one that the recalling thread makes all
- *             threads pass (struct spm_config, fence). If the owner is inside it
- *             comes by itself, with the lock, before it serves again.
+ *             threads pass (struct spm_config, fence). An owner that is inside
+ *             leaves after a few instructions, and is waited for where its
+ *             blocks are wanted; it does not get in again before the flag is
+ *             down. tests/stress/handshake.c walks all orders of these steps.
+ *   life      Two threads may free one block at once, one with the lock or none.
+ *             The state of a block counts its lives, and a life is ended by a
+ *             compare-and-swap: one of the two is too late, even if the block
+ *             is served again meanwhile, and whatever else it has read of it.
  */
 
 #include <stdatomic.h>
@@ -74,39 +80,6 @@ struct spm_magazine {
 
         struct spm_magazine *next; /* of the same pool */
 };
-
-/* What all magazines of a pool have counted. */
-struct spm_magazine_sums {
-        int64_t used;
-        int64_t rounded;
-        int64_t live;
-        uint64_t allocs;
-        uint64_t hits;
-        uint64_t frees;
-};
-
-struct spm_magazine_sums spm_magazine_sum(const struct spm_pool_state *pool);
-
-/** spm_magazine_settle_all() - move what the pool's magazines have counted to the pool, and what
- * they were granted back, but for owners that are inside. */
-void spm_magazine_settle_all(struct spm_pool_state *pool);
-
-/** spm_magazine_recall() - their blocks become pending, but for those of owners that are inside.
- * Return: were there any? */
-bool spm_magazine_recall(struct spm_model *model, struct spm_pool_state *pool);
-
-/** spm_magazine_recall_stream() - the same for one stream; with @ends, they serve nothing again. */
-void spm_magazine_recall_stream(struct spm_model *model, struct spm_stream_state *stream,
-                                bool ends);
-
-/** spm_magazine_abandon() - the pool is about to end: its magazines are empty and serve nothing. */
-void spm_magazine_abandon(struct spm_model *model, struct spm_pool_state *pool);
-
-/** spm_magazine_orphan() - the pool is gone; its magazines are their owners' still. */
-void spm_magazine_orphan(struct spm_model *model, struct spm_pool_state *pool);
-
-/** spm_magazine_forget() - at the end of the model. */
-void spm_magazine_forget(struct spm_model *model);
 
 /** spm_magazine_serve() - the owner is here with the lock, because it may not pass a mark by
  * itself: serve it from the magazine after all. Return: false if the magazine has nothing for it.

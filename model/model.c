@@ -14,7 +14,7 @@
 #include "check.h"
 #include "front.h"
 #include "limbo.h"
-#include "magazine.h"
+#include "recall.h"
 #include "pool.h"
 #include "segment.h"
 #include "stamp.h"
@@ -304,6 +304,7 @@ enum spm_status spm_capture_end(struct spm_model *model, spm_stream id)
         if (stream->capturing) {
                 stream->capturing--;
                 stream->context->captures--;
+                spm_magazine_go_on(model);
         }
         SPM_CHECK(model);
         return SPM_OK;

@@ -9,7 +9,7 @@
 
 #include "host.h"
 #include "limbo.h"
-#include "magazine.h"
+#include "recall.h"
 #include "state.h"
 #include "subject.h"
 
@@ -234,7 +234,7 @@ enum spm_status spm_pool_set(struct spm_model *model, struct spm_pool_state *poo
                 if (value)
                         return SPM_E_READ_ONLY;
                 spm_magazine_settle_all(pool);
-                pool->used_high = pool->used_bytes;
+                pool->used_high = pool->used_bytes + pool->used_granted;
                 return SPM_OK;
         case SPM_ATTR_RESERVED_MEM_CURRENT:
         case SPM_ATTR_USED_MEM_CURRENT:
@@ -312,12 +312,13 @@ enum spm_access spm_pool_allowed(const struct spm_pool_state *pool, int peer)
         return SPM_ACCESS_NONE;
 }
 
+/* An owner that is inside at this moment may have used all that it was granted. */
 void spm_pool_reset_peaks(struct spm_pool_state *pool)
 {
         spm_magazine_settle_all(pool);
-        pool->used_high = pool->used_bytes;
+        pool->used_high = pool->used_bytes + pool->used_granted;
         pool->reserved_high = pool->reserved_bytes;
-        pool->live_blocks_high = pool->live_blocks;
+        pool->live_blocks_high = pool->live_blocks + pool->live_granted;
 }
 
 void spm_pool_figures(const struct spm_pool_state *pool, struct spm_stats *stats)

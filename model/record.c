@@ -29,7 +29,8 @@ struct spm_block *spm_block_take(struct spm_model *model)
         model->spare = block->next;
         model->spares--;
         model->blocks++;
-        memset(block, 0, sizeof(*block));
+        spm_block_clear(block);
+        spm_block_become(block, SPM_BLOCK_LOOSE);
         return block;
 }
 
@@ -113,7 +114,7 @@ struct spm_block *spm_block_split(struct spm_model *model, struct spm_block *blo
         assert(!block->is_slot && size && size < block->size);
         for (i = 0; i < block->dep_count; i++)
                 deps[i] = spm_block_dep(block, i);
-        memcpy(rest, block, sizeof(*rest));
+        memcpy(&rest->state + 1, &block->state + 1, sizeof(*rest) - sizeof(rest->state));
         rest->extra = NULL;
         rest->dep_count = 0;
         spm_block_become(rest, SPM_BLOCK_LOOSE);

@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <streampool/model.h>
 
 #include "order.h"
@@ -34,6 +35,9 @@
 /* A live block is born of a few points; a free adds its own, and perhaps the legacy stream's. */
 #define SPM_BLOCK_BORN 6
 #define SPM_BLOCK_DEPS (SPM_BLOCK_BORN + 2)
+
+/* For functions that read what another thread may be writing, and check what they have read. */
+#define SPM_MAY_RACE __attribute__((no_sanitize("thread")))
 
 enum spm_block_state {
         SPM_BLOCK_LOOSE,
@@ -57,16 +61,13 @@ struct spm_extra {
         struct spm_point points[SPM_BLOCK_DEPS - 2];
 };
 
-struct spm_block {
-        uint64_t address;
-        size_t size;
-        struct spm_block *previous; /* in address order; not of slots */
-        struct spm_block *next;     /* likewise; in model->spare: the next one */
-        struct spm_area *area;
+/* Of the state's word: the state, and above it a number that grows with every life. */
+#define SPM_STATE_MASK 0xffu
+#define SPM_LIFE       0x100u
 
-        _Atomic(uint8_t) state; /* of enum spm_block_state */
+struct spm_block {
+        _Atomic(uint32_t) state; /* of enum spm_block_state, and of which life; always kept */
         uint8_t dep_count;
-        uint16_t slot;        /* its index in its slab */
         uint8_t klass;        /* of a slot */
         bool is_slot : 1;     /* it belongs to a slab */
         bool fresh : 1;       /* no part of it was ever served */
@@ -77,6 +78,12 @@ struct spm_block {
         bool exported : 1;    /* LIVE, and kept when it becomes PENDING */
         bool is_shore : 1;    /* READY: beside a hole */
         bool is_spanning : 1; /* READY: in the heap's list of what holds whole segments */
+
+        uint64_t address;
+        size_t size;
+        struct spm_block *previous; /* in address order; not of slots */
+        struct spm_block *next;     /* likewise; in model->spare: the next one */
+        struct spm_area *area;
 
         /*
          * The points its memory waits for; more of them in extra. Of a PENDING block: the first is
@@ -151,12 +158,42 @@ void spm_block_drop_deps(struct spm_model *model, struct spm_block *block);
 
 static inline enum spm_block_state spm_block_state(const struct spm_block *block)
 {
-        return (enum spm_block_state)atomic_load_explicit(&block->state, memory_order_relaxed);
+        return (enum spm_block_state)(atomic_load_explicit(&block->state, memory_order_relaxed) &
+                                      SPM_STATE_MASK);
 }
 
+/* Only of a block that is not LIVE, or by whoever is the only one who may end its life. */
 static inline void spm_block_become(struct spm_block *block, enum spm_block_state state)
 {
-        atomic_store_explicit(&block->state, (uint8_t)state, memory_order_relaxed);
+        uint32_t word = atomic_load_explicit(&block->state, memory_order_relaxed);
+
+        if (state == SPM_BLOCK_LIVE)
+                word += SPM_LIFE;
+        atomic_store_explicit(&block->state, (word & ~SPM_STATE_MASK) | (uint32_t)state,
+                              memory_order_release);
+}
+
+/** spm_block_life() - the life that it has now, or 0 if it is not LIVE. */
+static inline uint32_t spm_block_life(const struct spm_block *block)
+{
+        uint32_t word = atomic_load_explicit(&block->state, memory_order_acquire);
+
+        return (word & SPM_STATE_MASK) == SPM_BLOCK_LIVE ? word : 0;
+}
+
+/** spm_block_end_life() - LIVE to @state. Return: false if @life has ended already, as of two
+ * threads that free a block one finds: what was read since spm_block_life() is void. */
+static inline bool spm_block_end_life(struct spm_block *block, uint32_t life,
+                                      enum spm_block_state state)
+{
+        return atomic_compare_exchange_strong(&block->state, &life,
+                                              (life & ~SPM_STATE_MASK) | (uint32_t)state);
+}
+
+/* All zero, but for the state: whoever looks at the record too late is to see that. */
+static inline void spm_block_clear(struct spm_block *block)
+{
+        memset(&block->state + 1, 0, sizeof(*block) - sizeof(block->state));
 }
 
 #endif

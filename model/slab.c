@@ -105,17 +105,15 @@ bool spm_slab_new(struct spm_model *model, struct spm_block *run, unsigned int k
         for (i = count; i--;) {
                 struct spm_block *slot = &slab->slots[i];
 
-                *slot = (struct spm_block){
-                        .address = slab->base + i * slot_size,
-                        .size = slot_size,
-                        .area = run->area,
-                        .slot = (uint16_t)i,
-                        .klass = (uint8_t)klass,
-                        .is_slot = true,
-                        .fresh = run->fresh,
-                        .slab = slab,
-                        .right = slab->ready,
-                };
+                spm_block_clear(slot);
+                slot->address = slab->base + i * slot_size;
+                slot->size = slot_size;
+                slot->area = run->area;
+                slot->klass = (uint8_t)klass;
+                slot->is_slot = true;
+                slot->fresh = run->fresh;
+                slot->slab = slab;
+                slot->right = slab->ready;
                 spm_block_become(slot, SPM_BLOCK_READY);
                 slab->ready = slot;
         }
@@ -152,7 +150,7 @@ static void retire(struct spm_model *model, struct spm_slab *slab)
 
 /* slots */
 
-struct spm_block *spm_slab_slot(struct spm_slab *slab, uint64_t address, bool exact)
+SPM_MAY_RACE struct spm_block *spm_slab_slot(struct spm_slab *slab, uint64_t address, bool exact)
 {
         uint64_t units = (address - slab->base) >> slab->shift;
         uint64_t index = units * slab->inverse >> 32;

@@ -9,7 +9,7 @@
 #include "check.h"
 #include "front.h"
 #include "grow.h"
-#include "magazine.h"
+#include "recall.h"
 #include "pool.h"
 #include "segment.h"
 #include "state.h"

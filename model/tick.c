@@ -14,7 +14,7 @@
 
 #include "front.h"
 #include "grow.h"
-#include "magazine.h"
+#include "recall.h"
 #include "pool.h"
 #include "state.h"
 #include "trim.h"
@@ -29,7 +29,7 @@ static void turn_window(struct spm_pool_state *pool, uint64_t now)
         pool->window_start = now;
         pool->is_short = false;
         pool->window_before = pool->window_high;
-        pool->window_high = pool->rounded_bytes;
+        pool->window_high = pool->rounded_bytes + (uint64_t)spm_magazine_sum(pool).rounded;
         /* What growth is measured by forgets older peaks as well. */
         pool->busy_high =
                 pool->window_before > pool->window_high ? pool->window_before : pool->window_high;

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recall -- what magazines have counted, and how their blocks come back
+ */
+
+#include "recall.h"
+
+#include "front.h"
+#include "host.h"
+#include "limbo.h"
+#include "state.h"
+
+/* figures */
+
+struct spm_magazine_sums spm_magazine_sum(const struct spm_pool_state *pool)
+{
+        struct spm_magazine_sums sums = {0};
+        const struct spm_magazine *magazine;
+
+        for (magazine = pool->magazines; magazine; magazine = magazine->next) {
+                sums.used += atomic_load_explicit(&magazine->used, memory_order_relaxed);
+                sums.rounded += atomic_load_explicit(&magazine->rounded, memory_order_relaxed);
+                sums.live += atomic_load_explicit(&magazine->live, memory_order_relaxed);
+                sums.hits += atomic_load_explicit(&magazine->hits, memory_order_relaxed);
+                sums.allocs += atomic_load_explicit(&magazine->allocs, memory_order_relaxed);
+                sums.frees += atomic_load_explicit(&magazine->frees, memory_order_relaxed);
+        }
+        return sums;
+}
+
+/* The magazine is ours for the moment. */
+void spm_magazine_settle(struct spm_magazine *magazine)
+{
+        struct spm_pool_state *pool = magazine->pool;
+        uint64_t rounded = (uint64_t)magazine->rounded;
+
+        pool->used_bytes += (uint64_t)magazine->used;
+        pool->rounded_bytes += rounded;
+        pool->pending_bytes -= rounded;
+        pool->live_blocks += (uint64_t)magazine->live;
+        pool->allocs += magazine->allocs;
+        pool->hits += magazine->hits;
+        pool->frees += magazine->frees;
+        pool->used_granted -= (uint64_t)magazine->used_granted;
+        pool->live_granted -= (uint64_t)magazine->live_granted;
+        magazine->used = 0;
+        magazine->rounded = 0;
+        magazine->live = 0;
+        magazine->allocs = 0;
+        magazine->hits = 0;
+        magazine->frees = 0;
+        magazine->used_granted = 0;
+        magazine->live_granted = 0;
+}
+
+/* An eighth of what is left below the marks. */
+void spm_magazine_grant(struct spm_magazine *magazine)
+{
+        struct spm_pool_state *pool = magazine->pool;
+        uint64_t used = pool->used_bytes + pool->used_granted;
+        uint64_t live = pool->live_blocks + pool->live_granted;
+
+        if (used >= pool->used_high || live >= pool->live_blocks_high)
+                return;
+        magazine->used_granted = (int64_t)((pool->used_high - used) / 8);
+        magazine->live_granted = (int64_t)((pool->live_blocks_high - live) / 8);
+        pool->used_granted += (uint64_t)magazine->used_granted;
+        pool->live_granted += (uint64_t)magazine->live_granted;
+}
+
+/* recall */
+
+static void raise_flag(struct spm_magazine *magazine)
+{
+        atomic_store(&magazine->recalled, 1);
+}
+
+static void make_barrier(const struct spm_magazine *magazine)
+{
+        if (magazine->is_fenced)
+                magazine->model->config.fence(magazine->model->config.user);
+}
+
+/* Once the flag is up, and behind a barrier. */
+static bool is_outside(const struct spm_magazine *magazine)
+{
+        return atomic_load(&magazine->recalled) && !atomic_load(&magazine->inside);
+}
+
+/* An owner that is inside waits for nobody, and leaves. */
+static void wait_outside(const struct spm_magazine *magazine)
+{
+        while (!is_outside(magazine))
+                ;
+}
+
+static void seize(struct spm_magazine *magazine)
+{
+        raise_flag(magazine);
+        make_barrier(magazine);
+        wait_outside(magazine);
+}
+
+void spm_magazine_let_go(struct spm_magazine *magazine)
+{
+        if (!magazine->dead && !magazine->stream->capturing)
+                atomic_store_explicit(&magazine->recalled, 0, memory_order_release);
+}
+
+/* Its owner may count on at any moment, but what it counts then is later than this. */
+static bool has_counted(const struct spm_magazine *magazine)
+{
+        return magazine->used_granted || magazine->live_granted ||
+               atomic_load_explicit(&magazine->used, memory_order_relaxed) ||
+               atomic_load_explicit(&magazine->live, memory_order_relaxed);
+}
+
+void spm_magazine_settle_all(struct spm_pool_state *pool)
+{
+        struct spm_magazine *magazine;
+        bool any = false;
+
+        for (magazine = pool->magazines; magazine; magazine = magazine->next)
+                if (has_counted(magazine)) {
+                        raise_flag(magazine);
+                        any = true;
+                }
+        if (any)
+                make_barrier(pool->magazines);
+        for (magazine = pool->magazines; any && magazine; magazine = magazine->next) {
+                if (is_outside(magazine))
+                        spm_magazine_settle(magazine);
+                spm_magazine_let_go(magazine);
+        }
+}
+
+static void give_back(struct spm_model *model, struct spm_magazine *magazine,
+                      struct spm_block *block)
+{
+        magazine->pool->pending_bytes -= block->size;
+        if (!block->is_slot)
+                spm_area_note(block, false);
+        spm_block_become(block, SPM_BLOCK_LOOSE);
+        if (block->dep_count)
+                spm_block_wait(model, block, magazine->stream);
+        spm_limbo_put(model, block);
+}
+
+bool spm_magazine_empty(struct spm_model *model, struct spm_magazine *magazine)
+{
+        unsigned int klass;
+        bool any = magazine->large_count != 0;
+
+        spm_magazine_settle(magazine);
+        while (magazine->large_count)
+                give_back(model, magazine, magazine->large[--magazine->large_count]);
+        for (klass = 0; klass < SPM_CLASSES; klass++) {
+                any = any || magazine->small[klass];
+                while (magazine->small[klass]) {
+                        struct spm_block *block = magazine->small[klass];
+
+                        magazine->small[klass] = block->newer;
+                        give_back(model, magazine, block);
+                }
+                magazine->small_count[klass] = 0;
+        }
+        return any;
+}
+
+static void seize_all(const struct spm_pool_state *pool)
+{
+        struct spm_magazine *magazine;
+
+        for (magazine = pool->magazines; magazine; magazine = magazine->next)
+                raise_flag(magazine);
+        if (pool->magazines)
+                make_barrier(pool->magazines);
+        for (magazine = pool->magazines; magazine; magazine = magazine->next)
+                wait_outside(magazine);
+}
+
+bool spm_magazine_recall(struct spm_model *model, struct spm_pool_state *pool)
+{
+        struct spm_magazine *magazine;
+        bool any = false;
+
+        seize_all(pool);
+        for (magazine = pool->magazines; magazine; magazine = magazine->next) {
+                any = spm_magazine_empty(model, magazine) || any;
+                spm_magazine_let_go(magazine);
+        }
+        return any;
+}
+
+void spm_magazine_kill(struct spm_magazine *magazine)
+{
+        magazine->dead = true;
+        magazine->stream->magazines--;
+        magazine->stream = NULL;
+}
+
+void spm_magazine_recall_stream(struct spm_model *model, struct spm_stream_state *stream, bool ends)
+{
+        struct spm_pool_state *pool;
+        struct spm_magazine *magazine;
+
+        for (pool = stream->magazines ? spm_pool_first(model) : NULL; pool;
+             pool = spm_pool_next(pool))
+                for (magazine = pool->magazines; magazine; magazine = magazine->next) {
+                        if (magazine->stream != stream || magazine->dead)
+                                continue;
+                        seize(magazine);
+                        spm_magazine_empty(model, magazine);
+                        if (ends)
+                                spm_magazine_kill(magazine);
+                }
+}
+
+void spm_magazine_abandon(struct spm_model *model, struct spm_pool_state *pool)
+{
+        struct spm_magazine *magazine;
+
+        for (magazine = pool->magazines; magazine; magazine = magazine->next) {
+                if (magazine->dead)
+                        continue;
+                seize(magazine);
+                spm_magazine_empty(model, magazine);
+                spm_magazine_kill(magazine);
+        }
+}
+
+void spm_magazine_stop_all(const struct spm_model *model)
+{
+        const struct spm_pool_state *pool;
+
+        for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool))
+                seize_all(pool);
+}
+
+void spm_magazine_go_on(const struct spm_model *model)
+{
+        const struct spm_pool_state *pool;
+        struct spm_magazine *magazine;
+
+        for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool))
+                for (magazine = pool->magazines; magazine; magazine = magazine->next)
+                        spm_magazine_let_go(magazine);
+}
+
+void spm_magazine_orphan(struct spm_model *model, struct spm_pool_state *pool)
+{
+        while (pool->magazines) {
+                struct spm_magazine *magazine = pool->magazines;
+
+                pool->magazines = magazine->next;
+                magazine->pool = NULL;
+                magazine->next = model->orphans;
+                model->orphans = magazine;
+        }
+}
+
+void spm_magazine_forget(struct spm_model *model)
+{
+        while (model->orphans) {
+                struct spm_magazine *magazine = model->orphans;
+
+                model->orphans = magazine->next;
+                spm_host_free(model, magazine);
+        }
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SPM_RECALL_H
+#define SPM_RECALL_H
+
+/*
+ * Recall -- what magazines have counted, and how their blocks come back
+ *
+ * Everything here is called with the caller's lock. A magazine is looked into
+ * only while its flag is up and its owner outside; see magazine.h. An owner that
+ * is inside leaves after some ten nanoseconds of its own time, and is waited
+ * for where its blocks are wanted.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <streampool/model.h>
+
+#include "magazine.h"
+
+/* What all magazines of a pool have counted. */
+struct spm_magazine_sums {
+        int64_t used;
+        int64_t rounded;
+        int64_t live;
+        uint64_t allocs;
+        uint64_t hits;
+        uint64_t frees;
+};
+
+struct spm_magazine_sums spm_magazine_sum(const struct spm_pool_state *pool);
+
+/** spm_magazine_settle_all() - move what the pool's magazines have counted to the pool, and what
+ * they were granted back, but for owners that are inside. */
+void spm_magazine_settle_all(struct spm_pool_state *pool);
+
+/** spm_magazine_recall() - their blocks become pending. Return: were there any? */
+bool spm_magazine_recall(struct spm_model *model, struct spm_pool_state *pool);
+
+/** spm_magazine_recall_stream() - the same for one stream; with @ends, they serve nothing again. */
+void spm_magazine_recall_stream(struct spm_model *model, struct spm_stream_state *stream,
+                                bool ends);
+
+/** spm_magazine_abandon() - the pool is about to end: its magazines are empty and serve nothing. */
+void spm_magazine_abandon(struct spm_model *model, struct spm_pool_state *pool);
+
+/** spm_magazine_stop_all() - no owner is inside, and none gets in until spm_magazine_go_on(): for
+ * whoever walks all blocks. */
+void spm_magazine_stop_all(const struct spm_model *model);
+void spm_magazine_go_on(const struct spm_model *model);
+
+/** spm_magazine_orphan() - the pool is gone; its magazines are their owners' still. */
+void spm_magazine_orphan(struct spm_model *model, struct spm_pool_state *pool);
+
+/** spm_magazine_forget() - at the end of the model. */
+void spm_magazine_forget(struct spm_model *model);
+
+/* One magazine, whose owner is here with the lock, or outside with the flag up. */
+
+/** spm_magazine_settle() - what it has counted, and was granted, is the pool's. */
+void spm_magazine_settle(struct spm_magazine *magazine);
+
+/** spm_magazine_grant() - let it rise by a share of what is left below the marks. */
+void spm_magazine_grant(struct spm_magazine *magazine);
+
+/** spm_magazine_empty() - its blocks become pending. Return: were there any? */
+bool spm_magazine_empty(struct spm_model *model, struct spm_magazine *magazine);
+
+/** spm_magazine_kill() - it is empty, and serves nothing again. */
+void spm_magazine_kill(struct spm_magazine *magazine);
+
+/** spm_magazine_let_go() - the flag goes down, unless it is dead or its stream captures. */
+void spm_magazine_let_go(struct spm_magazine *magazine);
+
+#endif
