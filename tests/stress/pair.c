@@ -2,7 +2,7 @@
 /*
  * Pair -- two threads that meet at the same place, again and again
  *
- *   pair recall|duel|lives [--fenced] [rounds]
+ *   pair recall|duel|lives|inside [--fenced] [rounds]
  *
  * Many threads meet seldom at any one place. Here an owner does nothing but
  * allocate and free while another thread recalls; or two threads begin to free
@@ -11,7 +11,8 @@
  * one falls between any two of the other.
  *
  * But that a block is freed and served again between two steps of the other
- * takes too long to be seen: "lives" does that by hand.
+ * takes too long to be seen, or that peaks are reset while the owner is inside:
+ * "lives" and "inside" do that by hand.
  */
 
 #include <inttypes.h>
@@ -29,6 +30,7 @@
 #define CHECK     10
 #define RESET     14
 #define LOOK      16
+#define MORE      4
 #define SMALL     ((size_t)1024)
 #define PATIENCE  (1 << 14) /* spins until the other thread may need the processor */
 
@@ -277,6 +279,34 @@ static void *live_again(void *unused)
         return NULL;
 }
 
+/* Peaks are reset while the owner is inside, as far as anybody can see; then it goes on. */
+static void *stand_inside(void *unused)
+{
+        struct spm_allocation served[MORE];
+        unsigned int k;
+        uint64_t i;
+
+        (void)unused;
+        for (i = 0; i < rounds; i++) {
+                raise_marks();
+                if (!alloc(0, &served[0]) || !release(0, &served[0], true))
+                        exit(1);
+                atomic_store(&magazines[0]->inside, 1);
+                ground_lock();
+                spm_reset_peaks(ground.model, pool);
+                ground_unlock();
+                atomic_store(&magazines[0]->inside, 0);
+                for (k = 0; k < MORE; k++) {
+                        if (!alloc(0, &served[k]))
+                                exit(1);
+                        disturb(LOOK);
+                }
+                while (k--)
+                        release(0, &served[k], true);
+        }
+        return NULL;
+}
+
 /* The other thread has nothing to do. */
 static void *rest(void *unused)
 {
@@ -291,6 +321,7 @@ static const struct scene {
         {"recall", own, recall},
         {"duel", begin_duels, answer_duels},
         {"lives", live_again, rest},
+        {"inside", stand_inside, rest},
 };
 
 static const struct scene *find_scene(const char *name)
@@ -310,7 +341,7 @@ int main(int count, char **arguments)
         unsigned int i;
 
         if (!scene || count > 3 + fenced) {
-                fputs("usage: pair recall|duel|lives [--fenced] [rounds]\n", stderr);
+                fputs("usage: pair recall|duel|lives|inside [--fenced] [rounds]\n", stderr);
                 return 2;
         }
         if (count > 2 + fenced)
