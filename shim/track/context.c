@@ -141,11 +141,16 @@ static struct sp_context *find(CUcontext handle, unsigned long long id)
         return context;
 }
 
-/* Where the host has no memory for all of it, nothing remains. */
+/*
+ * Where the host has no memory for all of it, nothing remains. What a program only launches on is
+ * not followed, so every context may have streams that wait for its legacy one unheard of: each
+ * thread has one by itself (H6).
+ */
 static bool add_to_model(struct sp_context *context)
 {
         struct spm_model *model = sp_model_enter();
         bool done = spm_context_add(model, context->device->ordinal, &context->model) == SPM_OK &&
+                    spm_context_hide(model, context->model) == SPM_OK &&
                     spm_stream_add(model, context->model, SPM_STREAM_LEGACY, &context->legacy) ==
                             SPM_OK;
         struct spm_actions none;

@@ -213,7 +213,7 @@ def free_sync():
 
 def belts():
     """Reuse that needs an added dependency gets it; the oracle aborts the run otherwise."""
-    for belt in ('birth', 'edge', 'legacy', 'own'):
+    for belt in ('birth', 'edge', 'legacy', 'threads', 'own'):
         for time in ('virtual', 'threads'):
             # With native backing the driver's own pool serves, which is known to fail `birth`.
             for backing in ('auto',) if belt == 'birth' else ('auto', 'native'):

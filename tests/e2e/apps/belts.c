@@ -2,7 +2,7 @@
 /*
  * Belts -- reuse that is right only if somebody adds a dependency
  *
- *   belts birth|edge|legacy|own|internal [rounds]
+ *   belts birth|edge|legacy|threads|own|internal [rounds]
  *
  * birth   a block served by stream order is given back by cuMemFree, while older
  *         work of its stream still uses the bytes (A6). The bare driver hands it
@@ -10,12 +10,15 @@
  * edge    a free and an allocation on two streams, ordered by the program's event
  * legacy  a free and an allocation on the legacy stream, used on two blocking
  *         streams (H6)
+ * threads the same, used on the per-thread streams of two threads that call nothing
+ *         but launches with them, so that nobody else has heard of these streams
  * own     the same on one stream, which needs nothing
  * internal  (last, for a device without room for two blocks) nothing orders the two
  *         streams, and only the pending block is left: the allocator adds the dependency
  *
  * Prints how often the address came back, and the words that changed too early.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +34,7 @@ static struct cu_kernels kernels;
 static CUdeviceptr count;
 static CUstream n1, n2, b1, b2;
 static CUevent event;
+static CUcontext context;
 static uint64_t watch_ns = 500000;
 
 /* A block from @from, filled and watched on @user for a while. */
@@ -87,12 +91,40 @@ static bool edge(void)
         return p == q;
 }
 
+/* No other belt may have blocking streams: see threads. */
 static bool legacy(void)
 {
-        CUdeviceptr p = watched(CU_STREAM_LEGACY, b1), q;
+        CUdeviceptr p, q;
 
+        if (!b1) {
+                CU_OK(cu.StreamCreate(&b1, CU_STREAM_DEFAULT));
+                CU_OK(cu.StreamCreate(&b2, CU_STREAM_DEFAULT));
+        }
+        p = watched(CU_STREAM_LEGACY, b1);
         release(p, CU_STREAM_LEGACY);
         q = taken(CU_STREAM_LEGACY, b2);
+        release(q, CU_STREAM_LEGACY);
+        return p == q;
+}
+
+static void *fill_by_thread(void *block)
+{
+        CU_OK(cu.CtxSetCurrent(context));
+        CU_OK(cu_fill(&kernels, CU_STREAM_PER_THREAD, *(CUdeviceptr *)block, WORDS, 2));
+        CU_OK(cu.StreamSynchronize(CU_STREAM_PER_THREAD));
+        return NULL;
+}
+
+static bool threads(void)
+{
+        CUdeviceptr p = watched(CU_STREAM_LEGACY, CU_STREAM_PER_THREAD), q;
+        pthread_t thread;
+
+        release(p, CU_STREAM_LEGACY);
+        CU_OK(cu.MemAllocAsync(&q, BYTES, CU_STREAM_LEGACY));
+        cu_owned(q, BYTES);
+        pthread_create(&thread, NULL, fill_by_thread, &q);
+        pthread_join(thread, NULL);
         release(q, CU_STREAM_LEGACY);
         return p == q;
 }
@@ -126,20 +158,18 @@ int main(int argc, char **argv)
                 const char *name;
                 bool (*round)(void);
         } belts[] = {
-                {"birth", birth}, {"edge", edge},         {"legacy", legacy},
-                {"own", own},     {"internal", internal},
+                {"birth", birth},     {"edge", edge}, {"legacy", legacy},
+                {"threads", threads}, {"own", own},   {"internal", internal},
         };
         int rounds = argc > 2 ? atoi(argv[2]) : 20;
         uint32_t *mismatches;
 
-        cu_start(0);
+        context = cu_start(0);
         cu_load_kernels(&kernels);
         mismatches = cu_counter(1);
         count = (CUdeviceptr)(uintptr_t)mismatches;
         CU_OK(cu.StreamCreate(&n1, CU_STREAM_NON_BLOCKING));
         CU_OK(cu.StreamCreate(&n2, CU_STREAM_NON_BLOCKING));
-        CU_OK(cu.StreamCreate(&b1, CU_STREAM_DEFAULT));
-        CU_OK(cu.StreamCreate(&b2, CU_STREAM_DEFAULT));
         CU_OK(cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING));
         for (size_t i = 0; i < sizeof(belts) / sizeof(belts[0]); i++) {
                 int reused = 0;
