@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "bits.h"
 #include "host.h"
 #include "pool.h"
 #include "slab.h"
@@ -26,17 +27,12 @@ struct spm_leaf {
         _Atomic(struct spm_block *) starts[];
 };
 
-static inline unsigned int log2_of(uint64_t power)
-{
-        return (unsigned int)__builtin_ctzll(power);
-}
-
 /* areas */
 
 static unsigned int leaf_shift(uint64_t size, unsigned int page_shift, unsigned int grain_shift)
 {
         unsigned int most = page_shift + LEAF_PAGES;
-        unsigned int shift = 64 - (unsigned int)__builtin_clzll(size - 1);
+        unsigned int shift = spm_highest_bit(size - 1) + 1;
 
         if (most > LEAF_SHIFT_MAX)
                 most = LEAF_SHIFT_MAX;
@@ -90,8 +86,8 @@ static bool make_room(struct spm_model *model)
 struct spm_area *spm_area_new(struct spm_model *model, struct spm_pool_state *pool,
                               unsigned int heap, uint64_t base, uint64_t size, bool is_lone)
 {
-        unsigned int page_shift = log2_of(pool->heaps[heap].page);
-        unsigned int grain_shift = log2_of(pool->config.grain);
+        unsigned int page_shift = spm_lowest_bit(pool->heaps[heap].page);
+        unsigned int grain_shift = spm_lowest_bit(pool->config.grain);
         unsigned int shift = leaf_shift(size, page_shift, grain_shift);
         size_t leaves = (size_t)(((size - 1) >> shift) + 1);
         struct spm_area *area;
@@ -138,7 +134,7 @@ void spm_area_free(struct spm_model *model, struct spm_area *area)
         while (area->first) {
                 struct spm_block *block = area->first;
 
-                if (spm_block_state(block) == SPM_BLOCK_HOLE)
+                if (spm_block_is(block, SPM_BLOCK_HOLE))
                         spm_pool_take_hole(block);
                 area->first = block->next;
                 spm_block_give(model, block);
@@ -257,7 +253,7 @@ static struct spm_block *latest_start(const struct spm_area *area, uint64_t at, 
                 while (leaf && !set && word)
                         set = leaf->set[--word];
                 if (set) {
-                        page = word * 64 + 63 - (size_t)__builtin_clzll(set);
+                        page = word * 64 + spm_highest_bit(set);
                         return atomic_load_explicit(&leaf->starts[page], memory_order_relaxed);
                 }
                 if (!at--)
@@ -288,7 +284,7 @@ struct spm_block *spm_area_live_at(const struct spm_area *area, uint64_t address
                 return NULL;
         if (block->slab)
                 block = spm_slab_slot(block->slab, address, false);
-        return block && spm_block_state(block) == SPM_BLOCK_LIVE ? block : NULL;
+        return spm_block_is(block, SPM_BLOCK_LIVE) ? block : NULL;
 }
 
 static void note_page(const struct spm_area *area, uint64_t offset, struct spm_block *block)

@@ -11,6 +11,7 @@
 #include <assert.h>
 
 #include "area.h"
+#include "bits.h"
 #include "host.h"
 
 #define COLUMNS    64
@@ -29,16 +30,6 @@ struct place {
         unsigned int column;
 };
 
-static unsigned int highest_bit(uint64_t word)
-{
-        return 63 - (unsigned int)__builtin_clzll(word);
-}
-
-static unsigned int lowest_bit(uint64_t word)
-{
-        return (unsigned int)__builtin_ctzll(word);
-}
-
 static struct place place_of(const struct spm_bins *bins, size_t size)
 {
         uint64_t units = (uint64_t)size >> bins->shift;
@@ -46,7 +37,7 @@ static struct place place_of(const struct spm_bins *bins, size_t size)
 
         if (units < (uint64_t)1 << EXACT_BITS)
                 return (struct place){(unsigned int)units / COLUMNS, (unsigned int)units % COLUMNS};
-        bits = highest_bit(units);
+        bits = spm_highest_bit(units);
         return (struct place){SPM_EXACT_ROWS + bits - EXACT_BITS,
                               (unsigned int)(units >> (bits - 6)) % COLUMNS};
 }
@@ -192,7 +183,7 @@ static void list_remove(struct spm_block **head, struct spm_block *block)
 
 void spm_bins_init(struct spm_bins *bins, size_t unit)
 {
-        bins->shift = lowest_bit(unit);
+        bins->shift = spm_lowest_bit(unit);
 }
 
 static bool make_row(struct spm_model *model, struct spm_bins *bins, unsigned int row)
@@ -269,7 +260,7 @@ static bool seek(const struct spm_bins *bins, struct place *place)
         unsigned int word = next / 64;
 
         if (used) {
-                place->column += lowest_bit(used);
+                place->column += spm_lowest_bit(used);
                 return true;
         }
         if (next >= SPM_ROWS)
@@ -279,8 +270,8 @@ static bool seek(const struct spm_bins *bins, struct place *place)
                 used = bins->used[++word];
         if (!used)
                 return false;
-        place->row = word * 64 + lowest_bit(used);
-        place->column = lowest_bit(bins->rows[place->row]->used);
+        place->row = word * 64 + spm_lowest_bit(used);
+        place->column = spm_lowest_bit(bins->rows[place->row]->used);
         return true;
 }
 
@@ -292,7 +283,7 @@ static bool seek_down(const struct spm_bins *bins, struct place *place)
         unsigned int word;
 
         if (used) {
-                place->column -= COLUMNS - 1 - highest_bit(used);
+                place->column -= COLUMNS - 1 - spm_highest_bit(used);
                 return true;
         }
         if (!place->row)
@@ -303,8 +294,8 @@ static bool seek_down(const struct spm_bins *bins, struct place *place)
                 used = bins->used[--word];
         if (!used)
                 return false;
-        place->row = word * 64 + highest_bit(used);
-        place->column = highest_bit(bins->rows[place->row]->used);
+        place->row = word * 64 + spm_highest_bit(used);
+        place->column = spm_highest_bit(bins->rows[place->row]->used);
         return true;
 }
 
@@ -453,7 +444,7 @@ bool spm_bins_check(const struct spm_bins *bins, size_t *count)
                 for (; left; left &= left - 1) {
                         const struct spm_block *bin;
 
-                        at.column = lowest_bit(left);
+                        at.column = spm_lowest_bit(left);
                         bin = row->bin[at.column];
                         if (!bin || !(is_exact(at) ? check_list(bins, bin, at, count)
                                                    : check_tree(bins, bin, at, count)))

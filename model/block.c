@@ -110,7 +110,7 @@ static enum spm_status find_start(const struct spm_model *model, uint64_t addres
         enum spm_status status;
 
         *block = area ? spm_area_start(area, address) : NULL;
-        if (*block && spm_block_state(*block) == SPM_BLOCK_LIVE)
+        if (spm_block_is(*block, SPM_BLOCK_LIVE))
                 return SPM_OK;
         status = find_live(model, address, block);
         return status ? status : SPM_E_INTERIOR;
@@ -455,7 +455,7 @@ static bool visit_block(const struct spm_block *block, spm_pool pool,
 {
         struct spm_allocation allocation;
 
-        if (spm_block_state(block) != SPM_BLOCK_LIVE)
+        if (!spm_block_is(block, SPM_BLOCK_LIVE))
                 return true;
         spm_block_describe(block, &allocation);
         return (pool && allocation.pool != pool) || visit(&allocation, user);
@@ -467,7 +467,7 @@ static bool visit_tile(const struct spm_block *tile, spm_pool pool,
 {
         uint32_t i;
 
-        if (spm_block_state(tile) != SPM_BLOCK_SLAB)
+        if (!spm_block_is(tile, SPM_BLOCK_SLAB))
                 return visit_block(tile, pool, visit, user);
         for (i = 0; i < tile->slab->count; i++)
                 if (!visit_block(&tile->slab->slots[i], pool, visit, user))

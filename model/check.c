@@ -88,11 +88,6 @@ static void check_live(struct check *check, const struct spm_block *block, struc
                 fail(check, "I1 a live block is found by address", block->address, block->size);
 }
 
-static bool is_hole(const struct spm_block *block)
-{
-        return block && spm_block_state(block) == SPM_BLOCK_HOLE;
-}
-
 static void check_ready(struct check *check, const struct spm_block *block, struct sums *sums)
 {
         sums->ready += block->size;
@@ -104,10 +99,11 @@ static void check_ready(struct check *check, const struct spm_block *block, stru
                 sums->shore_count[block->area->index]++;
         else
                 sums->ready_count[block->area->index]++;
-        if (block->is_shore != (is_hole(block->previous) || is_hole(block->next)))
+        if (block->is_shore != (spm_block_is(block->previous, SPM_BLOCK_HOLE) ||
+                                spm_block_is(block->next, SPM_BLOCK_HOLE)))
                 fail(check, "what is beside a hole is known to be", block->address, 0);
         sums->spanning += block->is_spanning;
-        if (block->next && spm_block_state(block->next) == SPM_BLOCK_READY)
+        if (spm_block_is(block->next, SPM_BLOCK_READY))
                 fail(check, "I5 ready neighbours are joined", block->address, 0);
         if (block->is_spanning != (spm_segment_last_in(block) != NULL))
                 fail(check, "I9 what holds whole segments is listed", block->address, block->size);
@@ -123,7 +119,7 @@ static void check_slab(struct check *check, const struct spm_slab *slab, struct 
         for (i = 0; i < slab->count; i++) {
                 const struct spm_block *slot = &slab->slots[i];
 
-                ready += spm_block_state(slot) == SPM_BLOCK_READY;
+                ready += spm_block_is(slot, SPM_BLOCK_READY);
                 expect_equal(check, "I1 slots tile their run", slot->address,
                              slab->base + i * slab->slot_size);
                 check_block(check, slot, sums);
@@ -156,7 +152,7 @@ static void check_block(struct check *check, const struct spm_block *block, stru
                 break;
         case SPM_BLOCK_HOLE:
                 sums->holes++;
-                if (block->next && spm_block_state(block->next) == SPM_BLOCK_HOLE)
+                if (spm_block_is(block->next, SPM_BLOCK_HOLE))
                         fail(check, "neighbouring holes are joined", block->address, 0);
                 break;
         case SPM_BLOCK_SLAB:
@@ -172,7 +168,7 @@ static void check_block(struct check *check, const struct spm_block *block, stru
 static uint64_t check_backing(struct check *check, const struct spm_block *block)
 {
         uint64_t grain = block->area->pool->config.grain;
-        bool hole = spm_block_state(block) == SPM_BLOCK_HOLE;
+        bool hole = spm_block_is(block, SPM_BLOCK_HOLE);
         uint64_t at = block->address;
         uint64_t bytes = 0;
 

@@ -6,8 +6,8 @@
 #include <streampool/model.h>
 
 #include "limbo.h"
-#include "recall.h"
 #include "pool.h"
+#include "recall.h"
 #include "slab.h"
 #include "stamp.h"
 #include "state.h"
@@ -82,7 +82,7 @@ static void dump_block(struct dump *dump, const char *indent, const struct spm_b
                 spm_text_count(&dump->text, "after", spm_block_dep(block, i).stream);
                 spm_text_count(&dump->text, "/", spm_block_dep(block, i).position);
         }
-        if (spm_block_state(block) == SPM_BLOCK_PENDING && block->open)
+        if (spm_block_is(block, SPM_BLOCK_PENDING) && block->open)
                 spm_text_word(&dump->text, "open");
         end(dump);
 }
@@ -98,10 +98,10 @@ static void dump_area(struct dump *dump, const struct spm_area *area)
         end(dump);
         for (block = area->first; block; block = block->next) {
                 dump_block(dump, "    block", block);
-                if (spm_block_state(block) != SPM_BLOCK_SLAB)
+                if (!spm_block_is(block, SPM_BLOCK_SLAB))
                         continue;
                 for (i = 0; i < block->slab->count; i++)
-                        if (spm_block_state(&block->slab->slots[i]) != SPM_BLOCK_READY)
+                        if (!spm_block_is(&block->slab->slots[i], SPM_BLOCK_READY))
                                 dump_block(dump, "      slot", &block->slab->slots[i]);
         }
 }

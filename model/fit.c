@@ -15,11 +15,6 @@
 
 #define CANDIDATES_MAX 8
 
-static bool is_hole(const struct spm_block *block)
-{
-        return block && spm_block_state(block) == SPM_BLOCK_HOLE;
-}
-
 /* Where in a free block: at its start, but away from a hole, so that the hole and what is left of
  * the block stay together. */
 static bool holds(const struct spm_block *block, size_t size, size_t align, uint64_t *start)
@@ -28,7 +23,8 @@ static bool holds(const struct spm_block *block, size_t size, size_t align, uint
 
         if (first - block->address > block->size || block->size - (first - block->address) < size)
                 return false;
-        if (block->is_shore && is_hole(block->previous) && !is_hole(block->next))
+        if (block->is_shore && spm_block_is(block->previous, SPM_BLOCK_HOLE) &&
+            !spm_block_is(block->next, SPM_BLOCK_HOLE))
                 first = (block->address + (block->size - size)) & ~(uint64_t)(align - 1);
         *start = first;
         return true;
@@ -242,10 +238,8 @@ bool spm_fit_internal(const struct spm_model *model, const struct spm_want *want
 
 static bool may_stitch(const struct spm_block *block, const struct spm_lane *lane)
 {
-        if (!block)
-                return false;
-        return spm_block_state(block) == SPM_BLOCK_READY ||
-               (spm_block_state(block) == SPM_BLOCK_PENDING && block->lane == lane && block->open &&
+        return spm_block_is(block, SPM_BLOCK_READY) ||
+               (spm_block_is(block, SPM_BLOCK_PENDING) && block->lane == lane && block->open &&
                 block->dep_count == 1);
 }
 
@@ -257,7 +251,7 @@ static struct spm_block *stitch(struct spm_model *model, struct spm_block *first
         struct spm_block *other;
 
         for (other = first; other != end; other = other->next)
-                if (spm_block_state(other) == SPM_BLOCK_PENDING &&
+                if (spm_block_is(other, SPM_BLOCK_PENDING) &&
                     (!latest || latest->positions[0] <= other->positions[0]))
                         latest = other;
         while (latest != first) {

@@ -6,11 +6,11 @@
 #include "grow.h"
 
 #include "action.h"
+#include "bits.h"
 #include "segment.h"
 #include "state.h"
 #include "trim.h"
 
-#define MIB       ((uint64_t)1 << 20)
 #define HOLES_MAX 16 /* looked at */
 #define WIDEN_MAX 8  /* neighbours on each side */
 #define SHARE     32 /* of the pool, a piece */
@@ -35,11 +35,6 @@ struct piece {
         uint64_t size;
 };
 
-static uint64_t floor_power(uint64_t n)
-{
-        return (uint64_t)1 << (63 - __builtin_clzll(n));
-}
-
 /* What has to be there: room for the block, or for a run of slots of its class, so much of it that
  * it is found whatever the alignment. 0 if that cannot be counted. */
 static size_t wanted_size(const struct spm_want *want)
@@ -54,11 +49,12 @@ static size_t wanted_size(const struct spm_want *want)
         return enough < want->size ? 0 : enough;
 }
 
-/* @most: of this, or of the pool, a piece is a share. */
-static uint64_t piece_of(const struct spm_pool_state *pool, uint64_t most)
+/* A share of @of bytes, rounded down to a power of two; grains in a pool that is short. */
+static uint64_t piece_of(const struct spm_pool_state *pool, uint64_t of)
 {
         uint64_t grain = pool->config.grain;
-        uint64_t piece = pool->is_short ? grain : floor_power(most / SHARE | grain);
+        uint64_t piece =
+                pool->is_short ? grain : (uint64_t)1 << spm_highest_bit(of / SHARE | grain);
 
         if (piece > pool->config.segment_size)
                 piece = pool->config.segment_size;
@@ -104,8 +100,7 @@ static bool past_cap(const struct spm_pool_state *pool, uint64_t size)
 
 static bool is_free(const struct spm_block *block)
 {
-        return block && (spm_block_state(block) == SPM_BLOCK_READY ||
-                         spm_block_state(block) == SPM_BLOCK_HOLE);
+        return spm_block_is(block, SPM_BLOCK_READY) || spm_block_is(block, SPM_BLOCK_HOLE);
 }
 
 /* The part of a hole that backs [start, end), in whole grains. Return: false if there is none. */
@@ -114,7 +109,7 @@ static bool hole_part(const struct spm_block *tile, uint64_t start, uint64_t end
 {
         uint64_t mask = tile->area->pool->config.grain - 1;
 
-        if (spm_block_state(tile) != SPM_BLOCK_HOLE)
+        if (!spm_block_is(tile, SPM_BLOCK_HOLE))
                 return false;
         *from = start & ~mask;
         if (*from < tile->address)
@@ -329,8 +324,8 @@ enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *wan
         if (want->pool->config.range_size && find_place(want->heap, size, &plan)) {
                 make_way(model, want->pool, plan.missing, &plan, &measure, actions);
                 /* That has made new holes, and perhaps a better place. */
-                find_place(want->heap, size, &plan);
-                return grow_range(model, want, &plan, &measure, actions);
+                if (find_place(want->heap, size, &plan))
+                        return grow_range(model, want, &plan, &measure, actions);
         }
         return grow_anywhere(model, want, size, &measure, actions);
 }

@@ -5,8 +5,8 @@
 
 #include <assert.h>
 
-#include "recall.h"
 #include "pool.h"
+#include "recall.h"
 #include "segment.h"
 
 /* segments */
@@ -77,22 +77,12 @@ void spm_pool_unseal(struct spm_block *block)
         spm_block_become(block, SPM_BLOCK_LOOSE);
 }
 
-static bool is_ready(const struct spm_block *block)
-{
-        return block && spm_block_state(block) == SPM_BLOCK_READY;
-}
-
 static void join_ready(struct spm_model *model, struct spm_block *block, struct spm_block *other)
 {
-        if (!is_ready(other))
+        if (!spm_block_is(other, SPM_BLOCK_READY))
                 return;
         spm_pool_take_ready(other);
         spm_block_absorb(model, block, other);
-}
-
-static bool is_hole(const struct spm_block *block)
-{
-        return block && spm_block_state(block) == SPM_BLOCK_HOLE;
 }
 
 static struct spm_bins *bins_of(const struct spm_block *block)
@@ -100,10 +90,11 @@ static struct spm_bins *bins_of(const struct spm_block *block)
         return block->is_shore ? &heap_of(block)->shore : &heap_of(block)->ready;
 }
 
-/* Rows for all sizes were made with the area. */
+/* There are rows for all sizes, see spm_area_prepare(). */
 static void insert_ready(struct spm_model *model, struct spm_block *block)
 {
-        block->is_shore = is_hole(block->previous) || is_hole(block->next);
+        block->is_shore = spm_block_is(block->previous, SPM_BLOCK_HOLE) ||
+                          spm_block_is(block->next, SPM_BLOCK_HOLE);
         if (!spm_bins_insert(model, bins_of(block), block))
                 assert(false);
 }
@@ -112,7 +103,7 @@ void spm_pool_make_ready(struct spm_model *model, struct spm_block *block)
 {
         struct spm_pool_state *pool = block->area->pool;
 
-        assert(spm_block_state(block) == SPM_BLOCK_LOOSE);
+        assert(spm_block_is(block, SPM_BLOCK_LOOSE));
         spm_block_drop_deps(model, block);
         block->barred = false;
         if (block->exported) {
@@ -126,7 +117,6 @@ void spm_pool_make_ready(struct spm_model *model, struct spm_block *block)
         join_ready(model, block, block->previous);
         join_ready(model, block, block->next);
         spm_block_become(block, SPM_BLOCK_READY);
-        /* Rows for all sizes were made with the area. */
         insert_ready(model, block);
         pool->ready_bytes += block->size;
         if (block->size >= pool->config.grain && spm_segment_last_in(block))
@@ -137,7 +127,7 @@ void spm_pool_take_ready(struct spm_block *block)
 {
         struct spm_pool_state *pool = block->area->pool;
 
-        assert(spm_block_state(block) == SPM_BLOCK_READY && !block->is_slot);
+        assert(spm_block_is(block, SPM_BLOCK_READY) && !block->is_slot);
         spm_bins_remove(bins_of(block), block);
         pool->ready_bytes -= block->size;
         if (block->is_spanning)
@@ -153,7 +143,7 @@ void spm_pool_end(struct spm_pool_state *pool)
         pool->ended = true;
         for (area = pool->areas; area; area = area->next)
                 for (tile = area->first; tile; tile = tile->next)
-                        if (is_ready(tile))
+                        if (spm_block_is(tile, SPM_BLOCK_READY))
                                 spm_pool_take_ready(tile);
 }
 
@@ -190,7 +180,7 @@ void spm_pool_take_hole(struct spm_block *block)
 
 static void join_hole(struct spm_model *model, struct spm_block *block, struct spm_block *other)
 {
-        if (!other || spm_block_state(other) != SPM_BLOCK_HOLE)
+        if (!spm_block_is(other, SPM_BLOCK_HOLE))
                 return;
         spm_pool_take_hole(other);
         spm_block_absorb(model, block, other);
@@ -199,7 +189,7 @@ static void join_hole(struct spm_model *model, struct spm_block *block, struct s
 /* What was READY beside it is beside a hole now. */
 static void refresh(struct spm_model *model, struct spm_block *block)
 {
-        if (!is_ready(block) || block->is_shore)
+        if (!spm_block_is(block, SPM_BLOCK_READY) || block->is_shore)
                 return;
         spm_bins_remove(bins_of(block), block);
         insert_ready(model, block);

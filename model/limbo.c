@@ -128,7 +128,7 @@ void spm_limbo_take(struct spm_model *model, struct spm_block *block)
 {
         struct spm_lane *lane = block->lane;
 
-        assert(spm_block_state(block) == SPM_BLOCK_PENDING);
+        assert(spm_block_is(block, SPM_BLOCK_PENDING));
         if (!lane) {
                 take_astray(model, block);
         } else {
@@ -178,7 +178,7 @@ void spm_limbo_absorb(struct spm_model *model, struct spm_block *block, struct s
         struct spm_pool_state *pool = lane->pool;
         size_t more = other->size;
 
-        if (spm_block_state(other) == SPM_BLOCK_READY)
+        if (spm_block_is(other, SPM_BLOCK_READY))
                 spm_pool_take_ready(other);
         else
                 spm_limbo_take(model, other);
@@ -201,8 +201,8 @@ static bool try_join(struct spm_model *model, struct spm_block *block, struct sp
         struct spm_point deps[SPM_BLOCK_DEPS];
         unsigned int count;
 
-        if (!other || spm_block_state(other) != SPM_BLOCK_PENDING || other->lane != lane ||
-            !other->open || !block->open || other->positions[0] > block->positions[0])
+        if (!spm_block_is(other, SPM_BLOCK_PENDING) || other->lane != lane || !other->open ||
+            !block->open || other->positions[0] > block->positions[0])
                 return false;
         if (spm_stamp_between(lane->stream, other->positions[0], block->positions[0]))
                 return false;
@@ -219,8 +219,7 @@ static bool try_join_ready(struct spm_model *model, struct spm_block *block,
 {
         const struct spm_object *lanes = block->area->pool->lanes.head;
 
-        if (!other || spm_block_state(other) != SPM_BLOCK_READY || !block->open ||
-            spm_object_next(lanes))
+        if (!spm_block_is(other, SPM_BLOCK_READY) || !block->open || spm_object_next(lanes))
                 return false;
         spm_limbo_absorb(model, block, other);
         return true;
@@ -240,7 +239,7 @@ void spm_limbo_put(struct spm_model *model, struct spm_block *block)
         struct spm_pool_state *pool = block->area->pool;
         struct spm_lane *lane;
 
-        assert(spm_block_state(block) == SPM_BLOCK_LOOSE);
+        assert(spm_block_is(block, SPM_BLOCK_LOOSE));
         drop_done(model, block);
         if (!block->dep_count) {
                 spm_pool_make_ready(model, block);

@@ -3,14 +3,12 @@
  * Magazine -- freed blocks of a stream that one thread has at hand
  *
  * Cost of an allocation or a free that the magazine serves: no lock, no
- * allocation, no call of the caller's; one exchange to enter, and one
- * compare-and-swap in a free, by which the second of two threads that free the
- * same block sees that it is too late.
+ * allocation, no call of the caller's; one exchange to enter, unless the
+ * caller has a fence, and one compare-and-swap in a free, by which the second
+ * of two threads that free the same block sees that it is too late.
  */
 
 #include "magazine.h"
-
-#include <assert.h>
 
 #include "front.h"
 #include "host.h"

@@ -14,8 +14,8 @@
 #include "check.h"
 #include "front.h"
 #include "limbo.h"
-#include "recall.h"
 #include "pool.h"
+#include "recall.h"
 #include "segment.h"
 #include "stamp.h"
 #include "state.h"
@@ -31,8 +31,10 @@
 enum spm_status spm_model_finish(struct spm_model *model, enum spm_status status,
                                  struct spm_actions *actions)
 {
-        spm_trim_rest(model, actions);
-        spm_trim_closed(model, actions);
+        if (model->unfinished)
+                spm_trim_rest(model, actions);
+        if (model->closed_pools)
+                spm_trim_closed(model, actions);
         spm_stamp_flush(model, actions);
         SPM_CHECK(model);
         return status;
@@ -110,7 +112,7 @@ static void kill_blocks(struct spm_model *model, struct spm_pool_state *pool)
         /* A slab may be retired at its last slot, and joins its neighbours: then look again. */
         for (area = pool->areas; area; area = area->next)
                 for (tile = area->first; tile; tile = tile->next)
-                        if (spm_block_state(tile) == SPM_BLOCK_SLAB)
+                        if (spm_block_is(tile, SPM_BLOCK_SLAB))
                                 kill_slots(model, tile->slab);
                         else
                                 kill_block(model, tile);

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "bits.h"
 #include "host.h"
 #include "limbo.h"
 #include "recall.h"
@@ -29,7 +30,7 @@ static size_t usual_small(const struct spm_pool_config *config)
 {
         size_t small = (config->growth == SPM_GROWTH_TIGHT ? 4 : 32) * KIB;
 
-        while (small * 64 > config->grain || small > config->align * 64)
+        while (small * 64 > config->grain || small > config->align * SPM_SLOT_UNITS)
                 small /= 2;
         return small;
 }
@@ -61,7 +62,7 @@ static enum spm_status check_config(const struct spm_model *model,
             !is_power_of_two(config->large_align) || config->align > config->grain)
                 return SPM_E_INVALID_VALUE;
         if (!is_power_of_two(config->small_size) || config->small_size > config->grain ||
-            config->small_size / 64 > config->align ||
+            config->small_size / SPM_SLOT_UNITS > config->align ||
             (unsigned int)config->growth > SPM_GROWTH_TIGHT)
                 return SPM_E_INVALID_VALUE;
         if (config->range_base % config->grain || config->range_size % config->grain ||
@@ -137,7 +138,7 @@ enum spm_status spm_pool_new(struct spm_model *model, const struct spm_pool_conf
         pool->follow = true;
         pool->opportunistic = true;
         pool->internal = true;
-        pool->unit_shift = (unsigned int)__builtin_ctzll(full.align);
+        pool->unit_shift = spm_lowest_bit(full.align);
         pool->page = full.small_size > full.align ? full.small_size : full.align;
         if (!spm_table_add(model, &model->pools, &pool->object)) {
                 spm_host_free(model, pool);

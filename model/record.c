@@ -107,7 +107,6 @@ void spm_block_forget_spares(struct spm_model *model)
 struct spm_block *spm_block_split(struct spm_model *model, struct spm_block *block, size_t size)
 {
         struct spm_block *rest = spm_block_take(model);
-        struct spm_extra *extra = block->extra;
         struct spm_point deps[SPM_BLOCK_DEPS];
         unsigned int i;
 
@@ -118,7 +117,6 @@ struct spm_block *spm_block_split(struct spm_model *model, struct spm_block *blo
         rest->extra = NULL;
         rest->dep_count = 0;
         spm_block_become(rest, SPM_BLOCK_LOOSE);
-        block->extra = extra;
         rest->address += size;
         rest->size -= size;
         rest->previous = block;
@@ -128,7 +126,8 @@ struct spm_block *spm_block_split(struct spm_model *model, struct spm_block *blo
                 rest->area->last = rest;
         block->next = rest;
         block->size = size;
-        /* Extras are at hand, see spm_block_reserve(). */
+        /* Extras are at hand, see spm_block_reserve(); a block that forgot what it waits for is not
+         * to be served again. */
         if (!spm_block_set_deps(model, rest, deps, block->dep_count))
                 rest->exported = true;
         return rest;
@@ -136,7 +135,7 @@ struct spm_block *spm_block_split(struct spm_model *model, struct spm_block *blo
 
 void spm_block_absorb(struct spm_model *model, struct spm_block *block, struct spm_block *other)
 {
-        assert(spm_block_state(other) == SPM_BLOCK_LOOSE && block->area == other->area);
+        assert(spm_block_is(other, SPM_BLOCK_LOOSE) && block->area == other->area);
         assert(block->next == other || block->previous == other);
 
         if (block->previous == other) {

@@ -114,6 +114,8 @@ struct spm_block {
         struct spm_slab *slab; /* of a slot, and of a SLAB */
 };
 
+_Static_assert(sizeof(struct spm_block) == 128, "a record is two cache lines");
+
 /* records */
 
 /** spm_block_reserve() - have @count records at hand, and a few extras. Return: false if there is
@@ -160,6 +162,12 @@ static inline enum spm_block_state spm_block_state(const struct spm_block *block
 {
         return (enum spm_block_state)(atomic_load_explicit(&block->state, memory_order_relaxed) &
                                       SPM_STATE_MASK);
+}
+
+/** spm_block_is() - is there a block, and is it @state? */
+static inline bool spm_block_is(const struct spm_block *block, enum spm_block_state state)
+{
+        return block && spm_block_state(block) == state;
 }
 
 /* Only of a block that is not LIVE, or by whoever is the only one who may end its life. */

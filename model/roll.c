@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "bits.h"
 #include "host.h"
 #include "subject.h"
 
@@ -108,7 +109,7 @@ struct spm_stream_state *spm_roll_next(const struct spm_roll *roll, uint32_t *pl
                         bits &= ~(uint64_t)0 << *place % 64;
                 if (!bits)
                         continue;
-                *place = word * 64 + (uint32_t)__builtin_ctzll(bits);
+                *place = word * 64 + spm_lowest_bit(bits);
                 return roll->streams[*place];
         }
         return NULL;

@@ -19,13 +19,13 @@ static struct spm_block *carve(struct spm_model *model, struct spm_block *block,
 {
         struct spm_block *middle = block;
 
-        if (block->is_slot && spm_block_state(block) == SPM_BLOCK_READY)
+        if (block->is_slot && spm_block_is(block, SPM_BLOCK_READY))
                 return spm_slab_take(block->area->pool, block->klass);
         if (block->is_slot) {
                 spm_limbo_take(model, block);
                 return block;
         }
-        if (spm_block_state(block) == SPM_BLOCK_PENDING)
+        if (spm_block_is(block, SPM_BLOCK_PENDING))
                 return spm_limbo_cut(model, block, (size_t)(start - block->address), size);
         spm_pool_take_ready(block);
         if (start > block->address) {
@@ -41,7 +41,7 @@ static bool is_complete(const struct spm_model *model, const struct spm_block *b
 {
         unsigned int i;
 
-        if (spm_block_state(block) == SPM_BLOCK_READY)
+        if (spm_block_is(block, SPM_BLOCK_READY))
                 return true;
         for (i = 0; i < block->dep_count; i++)
                 if (!spm_point_is_done(model, spm_block_dep(block, i), false))

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 
+#include "bits.h"
 #include "host.h"
 #include "pool.h"
 #include "state.h"
@@ -15,6 +16,9 @@
 #define PER_TWICE 4 /* classes a doubling after that */
 #define SLOTS_MIN 8
 #define TAIL_MAX  16 /* the tail of a run is at most a sixteenth of it */
+
+_Static_assert(SPM_SLOT_UNITS == LINEAR << 3 && SPM_CLASSES == LINEAR + 3 * PER_TWICE,
+               "the classes are those up to the largest slot");
 
 unsigned int spm_slab_class(const struct spm_pool_state *pool, size_t size, size_t *rounded)
 {
@@ -27,7 +31,7 @@ unsigned int spm_slab_class(const struct spm_pool_state *pool, size_t size, size
                 *rounded = size;
                 return (unsigned int)units - 1;
         }
-        bits = 63 - (unsigned int)__builtin_clzll(units - 1);
+        bits = spm_highest_bit(units - 1);
         units = ((units - 1) >> (bits - 2)) + 1;
         *rounded = units << (bits - 2) << pool->unit_shift;
         return LINEAR + PER_TWICE * (bits - 3) + (unsigned int)units - PER_TWICE - 1;
@@ -183,7 +187,7 @@ void spm_slab_put(struct spm_model *model, struct spm_block *slot)
         struct spm_slab *slab = slot->slab;
         struct spm_pool_state *pool = slot->area->pool;
 
-        assert(spm_block_state(slot) == SPM_BLOCK_LOOSE);
+        assert(spm_block_is(slot, SPM_BLOCK_LOOSE));
         slot->right = slab->ready;
         slab->ready = slot;
         pool->ready_bytes += slot->size;

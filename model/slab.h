@@ -23,8 +23,9 @@
 
 #include "area.h"
 
-#define SPM_CLASSES  40
-#define SPM_NO_CLASS 0xff
+#define SPM_SLOT_UNITS 64 /* of the largest slot, at most */
+#define SPM_CLASSES    20
+#define SPM_NO_CLASS   0xff
 
 struct spm_slab {
         struct spm_block *run;

@@ -14,8 +14,8 @@
 
 #include "front.h"
 #include "grow.h"
-#include "recall.h"
 #include "pool.h"
+#include "recall.h"
 #include "state.h"
 #include "trim.h"
 

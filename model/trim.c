@@ -67,8 +67,7 @@ static bool has_room(const struct spm_pool_state *pool, unsigned int room,
 
 static bool is_ready_or_sealed(const struct spm_block *tile)
 {
-        return spm_block_state(tile) == SPM_BLOCK_READY ||
-               spm_block_state(tile) == SPM_BLOCK_SEALED;
+        return spm_block_is(tile, SPM_BLOCK_READY) || spm_block_is(tile, SPM_BLOCK_SEALED);
 }
 
 /* The first tile of a segment that nobody uses, a part of which @sealed is; NULL if it is in use.
@@ -95,7 +94,7 @@ static struct spm_block *unseal(struct spm_model *model, struct spm_block *tile,
         uint64_t end = segment->base + segment->size;
         struct spm_block *part = tile;
 
-        if (spm_block_state(tile) == SPM_BLOCK_READY)
+        if (spm_block_is(tile, SPM_BLOCK_READY))
                 return tile;
         spm_pool_unseal(tile);
         if (tile->address < segment->base) {
@@ -284,7 +283,7 @@ void spm_trim_synced(struct spm_model *model, const struct spm_context_state *co
 
 void spm_trim_rest(struct spm_model *model, struct spm_actions *actions)
 {
-        struct spm_pool_state *pool = model->unfinished ? spm_pool_first(model) : NULL;
+        struct spm_pool_state *pool = spm_pool_first(model);
 
         for (; pool; pool = spm_pool_next(pool))
                 if (pool->unfinished && !pool->config.release_needs_idle)

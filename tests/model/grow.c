@@ -87,26 +87,6 @@ Test(grow, without_a_range_a_segment_is_as_large_as_the_request_or_a_piece)
 
 /* where */
 
-/* What there is in the large half: a, a live block, b, another live block, and the rest. */
-struct row {
-        uint64_t a;
-        uint64_t b;
-};
-
-static struct row lay_out(spm_pool pool, size_t a, size_t b)
-{
-        struct row row;
-
-        row.a = bench_climb(pool, a);
-        bench_climb(pool, 2 * MIB);
-        row.b = bench_climb(pool, b);
-        bench_climb(pool, 2 * MIB);
-        cr_assert_eq(row.a, LARGE);
-        cr_assert_eq(row.b, LARGE + a + 2 * MIB);
-        cr_assert_eq(reserved(pool), a + b + 4 * MIB);
-        return row;
-}
-
 Test(grow, memory_goes_where_the_least_is_missing)
 {
         spm_pool pool = range_pool(SPM_GROWTH_BALANCED);

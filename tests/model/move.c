@@ -73,26 +73,6 @@ Test(move, idle_segments_move_before_memory_is_asked_for)
         cr_expect_eq(reserved(pool), 640 * MIB);
 }
 
-/* What there is in the large half: a, a live block, b, another live block, and the rest. */
-struct row {
-        uint64_t a;
-        uint64_t b;
-};
-
-static struct row lay_out(spm_pool pool, size_t a, size_t b)
-{
-        struct row row;
-
-        row.a = bench_climb(pool, a);
-        bench_climb(pool, 2 * MIB);
-        row.b = bench_climb(pool, b);
-        bench_climb(pool, 2 * MIB);
-        cr_assert_eq(row.a, LARGE);
-        cr_assert_eq(row.b, LARGE + a + 2 * MIB);
-        cr_assert_eq(reserved(pool), a + b + 4 * MIB);
-        return row;
-}
-
 /* Memory that the pool never had in use, and that has been idle for less time than the place. */
 Test(move, nothing_of_the_place_makes_way)
 {

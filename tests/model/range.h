@@ -41,4 +41,24 @@ static inline uint64_t reserved(spm_pool pool)
         return bench_stats(pool).reserved_current;
 }
 
+/* What there is in the large half: a, a live block, b, another live block, and the rest. */
+struct row {
+        uint64_t a;
+        uint64_t b;
+};
+
+static inline struct row lay_out(spm_pool pool, size_t a, size_t b)
+{
+        struct row row;
+
+        row.a = bench_climb(pool, a);
+        bench_climb(pool, 2 * MIB);
+        row.b = bench_climb(pool, b);
+        bench_climb(pool, 2 * MIB);
+        cr_assert_eq(row.a, LARGE);
+        cr_assert_eq(row.b, LARGE + a + 2 * MIB);
+        cr_assert_eq(reserved(pool), a + b + 4 * MIB);
+        return row;
+}
+
 #endif

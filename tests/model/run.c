@@ -8,20 +8,7 @@
 #include "bench.h"
 #include "slots.h"
 
-#define PAGE (32 * KIB)
-#define BASE ((uint64_t)1 << 45)
-
-static spm_pool pool;
-
-static void set_up(void)
-{
-        struct spm_pool_config config = {.kind = SPM_POOL_ASYNC, .release_threshold = SIZE_MAX};
-
-        bench_set_up();
-        pool = bench_pool(config);
-}
-
-TestSuite(run, .init = set_up, .fini = bench_tear_down);
+TestSuite(run, .init = slots_set_up, .fini = bench_tear_down);
 
 #define MANY 400 /* slots of 1000 bytes: several runs */
 
@@ -40,12 +27,12 @@ Test(run, runs_that_are_not_used_go_back_but_for_one)
         int i;
 
         fill(at);
-        cr_expect_eq(runs(pool), 7u, "of 64 slots each");
+        cr_expect_eq(runs(), 7u, "of 64 slots each");
         for (i = 0; i < MANY; i++)
                 bench_free(at[i * 33 % MANY], 0);
-        cr_expect_eq(runs(pool), 1u, "so that the next block does not make another");
+        cr_expect_eq(runs(), 1u, "so that the next block does not make another");
         cr_assert_eq(spm_trim(bench.model, pool, 0, NULL, &actions), SPM_OK);
-        cr_expect_eq(runs(pool), 0u);
+        cr_expect_eq(runs(), 0u);
         cr_expect_eq(bench_stats(pool).reserved_current, 0);
 }
 
@@ -60,7 +47,7 @@ Test(run, a_run_with_one_live_slot_stays)
                 if (i != 100)
                         bench_free(at[i], 0);
         cr_assert_eq(spm_trim(bench.model, pool, 0, NULL, &actions), SPM_OK);
-        cr_expect_eq(runs(pool), 1u);
+        cr_expect_eq(runs(), 1u);
         cr_expect_eq(bench_stats(pool).reserved_current, 2 * MIB);
         cr_expect_eq(free_at(at[100] + 512, 0), SPM_E_INTERIOR);
         cr_expect_eq(free_at(at[100], 0), SPM_OK);
@@ -191,7 +178,7 @@ Test(run, a_small_block_has_a_page_of_its_own_where_no_run_fits)
         cr_assert_eq(bench_try(pool, bench.s, 1000, true, &allocation), SPM_OK);
         cr_expect_eq(allocation.address, a + 2 * MIB - PAGE);
         cr_expect_eq(allocation.reserved, PAGE);
-        cr_expect_eq(runs(pool), 0u);
+        cr_expect_eq(runs(), 0u);
         cr_expect_eq(bench_try(pool, bench.s, 1000, true, &allocation), SPM_E_OUT_OF_MEMORY);
         bench_free(a + 2 * MIB - PAGE, bench.s);
         cr_expect_eq(bench_try(pool, bench.s, 2000, true, &allocation), SPM_OK);

@@ -8,20 +8,7 @@
 #include "bench.h"
 #include "slots.h"
 
-#define PAGE (32 * KIB)
-#define BASE ((uint64_t)1 << 45)
-
-static spm_pool pool;
-
-static void set_up(void)
-{
-        struct spm_pool_config config = {.kind = SPM_POOL_ASYNC, .release_threshold = SIZE_MAX};
-
-        bench_set_up();
-        pool = bench_pool(config);
-}
-
-TestSuite(slab, .init = set_up, .fini = bench_tear_down);
+TestSuite(slab, .init = slots_set_up, .fini = bench_tear_down);
 
 static const struct spm_block *block_at(uint64_t address)
 {
@@ -136,9 +123,9 @@ Test(slab, every_slot_of_a_run_is_served_once_before_there_is_another_run)
         cr_assert_eq(count, 12u, "256 KiB");
         for (i = 1; i < count; i++)
                 cr_expect_eq(bench_alloc(pool, bench.s, 20 * KIB), first + i * 20 * KIB);
-        cr_expect_eq(runs(pool), 1u);
+        cr_expect_eq(runs(), 1u);
         cr_expect_neq(block_at(bench_alloc(pool, bench.s, 20 * KIB))->slab, block_at(first)->slab);
-        cr_expect_eq(runs(pool), 2u);
+        cr_expect_eq(runs(), 2u);
 }
 
 Test(slab, a_slot_is_found_from_inside_and_a_bad_free_of_it_is_told_apart)

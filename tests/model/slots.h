@@ -10,8 +10,21 @@
 #include "pool.h"
 #include "state.h"
 
+#define PAGE (32 * KIB)
+#define BASE ((uint64_t)1 << 45)
+
+static spm_pool pool;
+
+static inline void slots_set_up(void)
+{
+        struct spm_pool_config config = {.kind = SPM_POOL_ASYNC, .release_threshold = SIZE_MAX};
+
+        bench_set_up();
+        pool = bench_pool(config);
+}
+
 /* Runs of slots in all of the pool. */
-static inline unsigned int runs(spm_pool pool)
+static inline unsigned int runs(void)
 {
         const struct spm_area *area = spm_pool_find(bench.model, pool)->areas;
         unsigned int count = 0;
@@ -20,7 +33,7 @@ static inline unsigned int runs(spm_pool pool)
                 const struct spm_block *tile = area->first;
 
                 for (; tile; tile = tile->next)
-                        count += spm_block_state(tile) == SPM_BLOCK_SLAB;
+                        count += spm_block_is(tile, SPM_BLOCK_SLAB);
         }
         return count;
 }
