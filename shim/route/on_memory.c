@@ -9,6 +9,9 @@
  *   cuMemAlloc   2 locks (model, ledger), 2 driver calls (current context, its id)
  *   cuMemFree    3 locks (ledger, model, ledger), 0 driver calls; one of every
  *                STREAMPOOL_BATCH frees records an event
+ *   the two of a pair on one stream
+ *                0 driver calls; on the legacy stream an event, a wait, and at
+ *                most 12 around them (H6)
  *
  * and no host allocation but for a slab of records now and then. A test counts
  * them: tests/shim/hot_path.c. One of SP_TICK_CALLS allocations looks at the

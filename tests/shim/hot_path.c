@@ -147,3 +147,22 @@ Test(hot_path, a_pair_on_one_stream_asks_the_driver_nothing, .init = start)
         }
         cr_expect_eq(sim_calls_all(), 0, "%llu driver calls", (unsigned long long)sim_calls_all());
 }
+
+/* Its allocations would have ordered streams that the shim does not hear of (H6). */
+Test(hot_path, a_pair_on_the_legacy_stream_is_one_event_and_one_wait, .init = start)
+{
+        CUdeviceptr pointer;
+
+        cr_assert_eq(sp_on_cuMemAllocAsync(&pointer, 4096, CU_STREAM_LEGACY), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemFreeAsync(pointer, CU_STREAM_LEGACY), CUDA_SUCCESS);
+        count_from_here();
+        for (int i = 0; i < 100; i++) {
+                cr_assert_eq(sp_on_cuMemAllocAsync(&pointer, 4096, CU_STREAM_LEGACY), CUDA_SUCCESS);
+                cr_assert_eq(sp_on_cuMemFreeAsync(pointer, CU_STREAM_LEGACY), CUDA_SUCCESS);
+        }
+        cr_expect_eq(sim_calls("cuEventRecord"), 100);
+        cr_expect_eq(sim_calls("cuStreamWaitEvent"), 100);
+        /* The rest asks for the context, enters it, and makes the event. */
+        cr_expect_leq(sim_calls_all(), 14 * 100, "%llu driver calls",
+                      (unsigned long long)sim_calls_all());
+}
