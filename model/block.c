@@ -33,7 +33,7 @@ void spm_block_describe(const struct spm_block *block, struct spm_allocation *al
                 .generation = block->generation,
                 .buffer_id = BUFFER_ID_BASE + block->generation,
                 .pool = block->area->pool->object.id,
-                .stream = block->streams[0],
+                .stream = block->area->pool->config.kind == SPM_POOL_ASYNC ? block->streams[0] : 0,
                 .segment = segment->object.id,
                 .cookie = segment->cookie,
                 .segment_base = segment->base,
@@ -68,6 +68,8 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                 want.stream = spm_subject_usable(model, request->stream);
                 if (!want.stream)
                         return SPM_E_UNKNOWN;
+        } else {
+                want.stream = spm_work_sole(model, pool);
         }
         if (request->magazine && spm_magazine_serve(model, request->magazine, &want, allocation))
                 return spm_model_finish(model, SPM_OK, actions);
@@ -75,6 +77,7 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
         if (status == SPM_OK) {
                 pool->allocs++;
                 spm_block_describe(block, allocation);
+                allocation->announce = pool->config.kind != SPM_POOL_ASYNC && block->dep_count;
                 if (request->magazine)
                         spm_magazine_visit(model, request->magazine, &want);
         }
@@ -238,6 +241,18 @@ static void wait_for_context(struct spm_model *model, struct spm_block *block,
         line->open_bytes += block->size;
 }
 
+/* In nobody's order: for the context, or for what an asynchronous block was born with. */
+static void wait_for_all(struct spm_model *model, struct spm_block *block,
+                         struct spm_context_state *context)
+{
+        if (context && spm_work_is_idle(&context->work))
+                spm_block_drop_deps(model, block);
+        else if (context)
+                wait_for_context(model, block, context);
+        else if (block->dep_count)
+                wait_for_birth(model, block);
+}
+
 static bool is_full(const struct spm_model *model, const struct spm_stream_state *stream)
 {
         return stream->open_blocks >= model->config.batch_blocks ||
@@ -297,6 +312,7 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
 {
         struct spm_context_state *context = NULL;
         struct spm_stream_state *stream = NULL;
+        struct spm_stream_state *sole;
         struct spm_pool_state *pool;
         struct spm_block *block;
         uint32_t life;
@@ -312,21 +328,22 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
         if (!begin_end(block, life))
                 return SPM_E_DOUBLE_FREE;
 
-        if (freed)
-                spm_block_describe(block, freed);
         pool = block->area->pool;
+        sole = spm_work_sole(model, pool);
+        if (freed) {
+                spm_block_describe(block, freed);
+                freed->announce = sole != NULL;
+        }
         pool->frees++;
         end_life(block);
         learn_belt(model, block);
         if (pool->config.kind != SPM_POOL_ASYNC)
                 context = spm_subject_context(model, pool->config.context);
-        if (stream)
-                spm_block_wait(model, block, stream);
-        else if (context)
-                wait_for_context(model, block, context);
-        else if (block->dep_count)
-                wait_for_birth(model, block);
-        if (context && stream && stream->context == context)
+        if (stream || sole)
+                spm_block_wait(model, block, stream ? stream : sole);
+        else
+                wait_for_all(model, block, context);
+        if (context && ((stream && stream->context == context) || sole))
                 context->unstamped = true;
         spm_limbo_put(model, block);
         stamp_full(model, context, stream, actions);

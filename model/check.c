@@ -68,8 +68,10 @@ static void check_pending(struct check *check, const struct spm_block *block)
         if (block->lane)
                 expect_equal(check, "I5 the first dependency names the lane", block->streams[0],
                              block->lane->object.id);
-        if (block->open && pool->config.kind != SPM_POOL_ASYNC)
-                fail(check, "I8 a synchronous block is never open", block->address, 0);
+        if (block->open && pool->config.kind != SPM_POOL_ASYNC &&
+            spm_work_sole(check->model, pool) != block->lane->stream)
+                fail(check, "I8 a synchronous block is open to the sole stream only",
+                     block->address, 0);
         if (block->open && block->exported)
                 fail(check, "I10 an exported block is never open", block->address, 0);
 }
@@ -333,6 +335,22 @@ static void check_stamps(struct check *check, const struct spm_stamp_list *list)
         expect_equal(check, "stamps are counted", list->count, count);
 }
 
+/* R1: one stream, or the legacy one and a blocking one, which is in order with it. */
+static void check_work(struct check *check, const struct spm_context_state *context)
+{
+        const struct spm_work *work = &context->work;
+
+        expect_at_most(check, "what is adopted was counted", work->adopted, work->epoch);
+        if (!work->sole)
+                return;
+        if (!work->adopted || !work->alone || work->busy.per_thread || work->busy.streams > 2 ||
+            (work->busy.streams == 2 && work->sole != context->legacy_stream))
+                fail(check, "R1 the sole stream is the only one", work->sole->object.id,
+                     work->busy.streams);
+        expect_at_most(check, "R1 what was served early was freed", work->early,
+                       work->sole->submitted);
+}
+
 static void check_context(struct check *check, const struct spm_context_state *context)
 {
         const struct spm_stream_state *stream;
@@ -341,6 +359,7 @@ static void check_context(struct check *check, const struct spm_context_state *c
         check_clock(check, &context->base);
         check_clock(check, &context->legacy);
         check_stamps(check, &context->stamps);
+        check_work(check, context);
         for (stream = context->streams; stream; stream = stream->next) {
                 capturing += stream->capturing;
                 check_clock(check, &stream->clock);

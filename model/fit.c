@@ -189,7 +189,7 @@ bool spm_fit_followed(const struct spm_model *model, const struct spm_want *want
         struct spm_object *object;
 
         *fit = (struct spm_fit){0};
-        if (!want->stream || !want->pool->follow)
+        if (!want->stream || want->pool->config.kind != SPM_POOL_ASYNC || !want->pool->follow)
                 return false;
         for (object = want->pool->lanes.head; object; object = spm_object_next(object)) {
                 struct spm_lane *lane = (struct spm_lane *)object;
@@ -210,7 +210,7 @@ bool spm_fit_internal(const struct spm_model *model, const struct spm_want *want
         struct spm_object *object;
 
         *fit = (struct spm_fit){0};
-        if (!want->stream || !want->pool->internal)
+        if (!want->stream || want->pool->config.kind != SPM_POOL_ASYNC || !want->pool->internal)
                 return false;
         for (object = want->pool->lanes.head; object; object = spm_object_next(object)) {
                 struct spm_lane *lane = (struct spm_lane *)object;

@@ -208,7 +208,7 @@ static bool is_rash(struct spm_model *model, const struct spm_want *want,
         struct spm_fit fit;
 
         return request->stage == START && want->size > SPM_HEAP_SMALL &&
-               want->pool->config.kind != SPM_POOL_ASYNC && want->pool->pending_bytes &&
+               !want->stream && want->pool->pending_bytes &&
                spm_fit_bare(model, want, &fit) && fit.block->size != want->size;
 }
 

@@ -63,8 +63,10 @@ static bool is_open(const struct spm_model *model, const struct spm_block *block
 {
         unsigned int i;
 
-        if (lane->pool->config.kind != SPM_POOL_ASYNC || lane->stream->kind == SPM_STREAM_LINE ||
-            block->exported || block->barred)
+        if (lane->pool->config.kind != SPM_POOL_ASYNC &&
+            spm_work_sole(model, lane->pool) != lane->stream)
+                return false;
+        if (lane->stream->kind == SPM_STREAM_LINE || block->exported || block->barred)
                 return false;
         for (i = 1; i < block->dep_count; i++)
                 if (!spm_limbo_covers(model, lane->stream, block, i))
@@ -213,13 +215,15 @@ static bool try_join(struct spm_model *model, struct spm_block *block, struct sp
         return true;
 }
 
-/* Where one stream alone uses a pool, nobody misses ready memory that it has as well. */
+/* Where one stream alone uses a pool, nobody misses ready memory that it has as well; but what is
+ * barred would be missed. */
 static bool try_join_ready(struct spm_model *model, struct spm_block *block,
                            struct spm_block *other)
 {
         const struct spm_object *lanes = block->area->pool->lanes.head;
 
-        if (!spm_block_is(other, SPM_BLOCK_READY) || !block->open || spm_object_next(lanes))
+        if (!spm_block_is(other, SPM_BLOCK_READY) || !block->open || spm_object_next(lanes) ||
+            block->area->pool->config.kind != SPM_POOL_ASYNC)
                 return false;
         spm_limbo_absorb(model, block, other);
         return true;
@@ -323,8 +327,18 @@ static void collect_lane(struct spm_model *model, struct spm_lane *lane)
         while ((block = lane->oldest) &&
                spm_pool_is_done(model, lane->pool, spm_block_dep(block, 0))) {
                 spm_limbo_take(model, block);
+                /* In another lane it would look like one that was freed a moment ago. */
+                block->barred = block->barred || lane->pool->config.kind != SPM_POOL_ASYNC;
                 spm_limbo_put(model, block);
         }
+}
+
+void spm_limbo_bar(struct spm_lane *lane, struct spm_block *block)
+{
+        spm_lane_take_open(lane, block);
+        block->open = false;
+        block->barred = true;
+        lane->shut++;
 }
 
 void spm_limbo_collect_strays(struct spm_model *model)
@@ -369,6 +383,8 @@ void spm_limbo_collect_stream(struct spm_model *model, struct spm_stream_state *
                 empty = empty && !lane->oldest;
         }
         spm_stamp_settle(model, stream);
+        if (stream->kind == SPM_STREAM_LINE && !stream->retired)
+                spm_work_settle(model, stream->context);
 
         /* H17, L1: a retired stream is kept for what still waits for it. */
         if (!stream->retired || !empty || stream->stamps.count ||

@@ -13,7 +13,7 @@
  *
  * A pending block is open if the stream of its lane may have it at once, in
  * stream order: the stream's later work runs after everything the block waits
- * for. Blocks of synchronous pools are never open (F1, I8).
+ * for. Blocks of synchronous pools are open to the sole stream only (F1, I8, work.h).
  *
  * Open blocks are not joined when they are freed, so that the next allocation
  * of the same size finds its block as it was; only when nothing fits
@@ -58,6 +58,9 @@ bool spm_limbo_join(struct spm_model *model, struct spm_lane *lane);
 /** spm_limbo_absorb() - the open @block also gets its neighbour @other, READY or open in the same
  * lane, and waits for what either waited for. */
 void spm_limbo_absorb(struct spm_model *model, struct spm_block *block, struct spm_block *other);
+
+/** spm_limbo_bar() - an open block of the lane is served when it is complete, and not before. */
+void spm_limbo_bar(struct spm_lane *lane, struct spm_block *block);
 
 /**
  * spm_limbo_complete() - the host has seen all points of @clock complete

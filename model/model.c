@@ -24,6 +24,7 @@
 
 #define BATCH_BLOCKS 64
 #define BATCH_BYTES  ((size_t)32 << 20)
+#define GUARD_BYTES  ((size_t)64 << 10)
 
 /* Made-up addresses lie where no driver puts device memory. */
 #define MODEL_BASE 0x7F0000000000u
@@ -56,6 +57,8 @@ enum spm_status spm_model_new(const struct spm_config *config, struct spm_model 
                 scratch.config.batch_blocks = BATCH_BLOCKS;
         if (!scratch.config.batch_bytes)
                 scratch.config.batch_bytes = BATCH_BYTES;
+        if (!scratch.config.guard_bytes)
+                scratch.config.guard_bytes = GUARD_BYTES;
         model = spm_host_new(&scratch, sizeof(*model));
         if (!model)
                 return SPM_E_HOST_MEMORY;
@@ -267,6 +270,8 @@ enum spm_status spm_stream_retire(struct spm_model *model, spm_stream id,
         if (!stream)
                 return SPM_E_UNKNOWN;
         spm_magazine_recall_stream(model, stream, true);
+        if (stream == stream->context->work.sole)
+                spm_work_blur(model, stream->context, actions);
         if (spm_stamp_is_due(stream))
                 spm_stamp_ask(model, stream, true, actions);
         stream->context->captures -= stream->capturing;
@@ -287,6 +292,7 @@ enum spm_status spm_capture_begin(struct spm_model *model, spm_stream id,
         if (!stream)
                 return SPM_E_UNKNOWN;
         spm_magazine_recall_stream(model, stream, false);
+        spm_work_blur(model, stream->context, actions);
         /* The last moment for stamps (C5). */
         if (spm_stamp_is_due(stream))
                 spm_stamp_ask(model, stream, true, actions);

@@ -109,8 +109,8 @@ static bool ask_order(struct spm_model *model, const struct spm_want *want,
                 return false;
         if (fit->belt)
                 ask_wait(actions, want, fit->belt);
-        if (want->stream->kind != SPM_STREAM_LEGACY ||
-            (want->stream->context->blocking < 2 && !want->stream->context->hidden))
+        if (want->stream->kind != SPM_STREAM_LEGACY || want->pool->config.kind != SPM_POOL_ASYNC ||
+            !spm_work_is_trapped(want->stream->context))
                 return true;
         stamp = spm_stamp_ask(model, want->stream, true, actions);
         if (!stamp)
@@ -158,6 +158,8 @@ enum spm_status spm_serve_fit(struct spm_model *model, const struct spm_want *wa
                 }
         }
 
+        if (count && want->pool->config.kind != SPM_POOL_ASYNC)
+                spm_work_served(want->stream->context, fit->block);
         block = carve(model, fit->block, fit->start, want->size);
         block->belted = count && fit->belt;
         /* Extras are at hand. */

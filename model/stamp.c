@@ -136,7 +136,7 @@ static bool thin_out(struct spm_model *model, struct spm_stamp_list *list)
         if (list->count < STAMPS_MAX)
                 return true;
         for (stamp = stamp->previous; stamp; stamp = stamp->previous)
-                if (stamp->status == SPM_STAMP_RECORDED && !stamp->lent) {
+                if (stamp->status == SPM_STAMP_RECORDED && !stamp->lent && !stamp->guards) {
                         discard(model, stamp);
                         return true;
                 }
@@ -252,6 +252,18 @@ struct spm_stamp_state *spm_stamp_find(const struct spm_stream_state *stream, ui
                 return NULL;
         for (stamp = stream->stamps.first; stamp; stamp = stamp->next)
                 if (stamp->status == SPM_STAMP_RECORDED && stamp->position >= position)
+                        return stamp;
+        return NULL;
+}
+
+struct spm_stamp_state *spm_stamp_reach(const struct spm_stream_state *stream, uint64_t position)
+{
+        struct spm_stamp_state *stamp;
+
+        if (position > stream->stamped)
+                return NULL;
+        for (stamp = stream->stamps.first; stamp; stamp = stamp->next)
+                if (stamp->position >= position)
                         return stamp;
         return NULL;
 }

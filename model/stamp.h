@@ -35,6 +35,7 @@ struct spm_stamp_state {
         bool bounded; /* may cover work submitted after the free it stands for */
         bool is_trap; /* asked for by the legacy stream for itself; nobody follows it (serve.c) */
         bool lent;    /* a stream was told to wait for it */
+        bool guards;  /* the context may be told to wait for it (work.c) */
         bool waited;  /* the host was told to wait for it */
 };
 
@@ -54,6 +55,9 @@ enum spm_status spm_stamp_passed(struct spm_model *model, spm_stamp id);
 /** spm_stamp_find() - the oldest recorded stamp of @stream itself at or after @position, or NULL.
  */
 struct spm_stamp_state *spm_stamp_find(const struct spm_stream_state *stream, uint64_t position);
+
+/** spm_stamp_reach() - the same; it may have been asked for only. */
+struct spm_stamp_state *spm_stamp_reach(const struct spm_stream_state *stream, uint64_t position);
 
 /** spm_stamp_find_any() - that, or else a recorded stamp of its context that covers the point. */
 struct spm_stamp_state *spm_stamp_find_any(const struct spm_stream_state *stream,

@@ -23,6 +23,7 @@
 #include "roll.h"
 #include "state.h"
 #include "table.h"
+#include "work.h"
 
 /* Continues enum spm_stream_kind. */
 #define SPM_STREAM_LINE ((enum spm_stream_kind)(SPM_STREAM_PER_THREAD + 1))
@@ -56,6 +57,7 @@ struct spm_stream_state {
         uint64_t done_poll;
         struct spm_clock clock; /* what its next operation runs after, itself left out */
 
+        uint32_t announced;           /* the last count in which it was (work.h) */
         unsigned int magazines;       /* for it, in any pool */
         struct spm_lane *lanes;       /* blocks that wait for points of this stream, by pool */
         struct spm_stamp_list stamps; /* stamps recorded on it, ascending */
@@ -82,6 +84,7 @@ struct spm_context_state {
         struct spm_stream_state *line;
         struct spm_stamp_list stamps; /* of the whole context, ascending */
         bool unstamped; /* a synchronous block was freed since a stamp was asked for */
+        struct spm_work work;
 };
 
 enum spm_event_status {

@@ -171,7 +171,7 @@ static bool poll_streams(struct spm_model *model, const struct spm_want *want,
 bool spm_wait_ask_poll(struct spm_model *model, const struct spm_want *want,
                        struct spm_request *request, struct spm_actions *actions)
 {
-        if (want->pool->config.kind == SPM_POOL_ASYNC)
+        if (want->stream)
                 return poll_streams(model, want, request, actions);
         return poll_batch(model, want, request, actions);
 }
@@ -261,7 +261,7 @@ bool spm_wait_ask_pressure(struct spm_model *model, const struct spm_want *want,
         const struct spm_pool_state *pool = want->pool;
         uint64_t limit = pool->config.pending_limit;
 
-        if (pool->config.kind == SPM_POOL_ASYNC)
+        if (want->stream)
                 return false;
         if (!limit)
                 limit = pool->used_high / PRESSURE_SHARE > PRESSURE_MIN
@@ -368,7 +368,7 @@ static bool wait_lanes(struct spm_model *model, const struct spm_want *want,
 bool spm_wait_ask_host(struct spm_model *model, const struct spm_want *want,
                        struct spm_request *request, struct spm_actions *actions)
 {
-        if (want->pool->config.kind != SPM_POOL_ASYNC)
+        if (!want->stream)
                 return wait_context(model, want, request, actions);
         return wait_lanes(model, want, request, actions);
 }

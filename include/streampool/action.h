@@ -64,6 +64,9 @@ enum spm_action_kind {
         SPM_ACT_RECORD,
         /* Make @stream wait for @stamp on the device. If that fails: spm_alloc_undo(). */
         SPM_ACT_WAIT_STREAM,
+        /* Make all that is submitted into @context from now on, on any stream, wait for @stamp on
+         * the device. If that fails: wait for it on the host. */
+        SPM_ACT_WAIT_CONTEXT,
         /* Ask whether @stamp is done, without waiting; if it is: spm_stamp_done(). */
         SPM_ACT_POLL,
         /* Ask whether @stream is idle, without waiting: spm_sync_begin(), the question,

@@ -57,6 +57,9 @@ struct spm_allocation {
         uint64_t user; /* see spm_set_user() */
         bool exported;
         bool reused; /* served from a freed block, not from fresh memory */
+        /* The next submission has to be announced again (spm_submit()): served before it was
+         * complete, or freed while one stream alone had work. */
+        bool announce;
 };
 
 /**

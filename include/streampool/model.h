@@ -19,6 +19,7 @@
  *
  *   action.h    what it answers: a status, and what somebody else is to do
  *   order.h     contexts, streams, events: what waits for what, what is done
+ *   submit.h    which streams have work
  *   pool.h      pools, their attributes, and the segments they are made of
  *   block.h     allocations, frees, and questions about them
  *   magazine.h  a thread's own blocks, without the caller's lock
@@ -66,6 +67,7 @@
 #include <stddef.h>
 #include <streampool/action.h>
 #include <streampool/order.h>
+#include <streampool/submit.h>
 #include <streampool/pool.h>
 #include <streampool/block.h>
 #include <streampool/magazine.h>
@@ -95,6 +97,9 @@ struct spm_config {
          * when it holds this many blocks or bytes. 0 means the default. */
         unsigned int batch_blocks; /* default 64 */
         size_t batch_bytes;        /* default 32 MiB */
+        /* Synchronous memory freed since the last submission that is worth a stamp before the next,
+         * by which the only stream that has work can have it again at once (submit.h). */
+        size_t guard_bytes; /* default 64 KiB */
 };
 
 /**

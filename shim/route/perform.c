@@ -212,6 +212,31 @@ static void perform_sync_context(const struct spm_action *action)
         sp_perform(&more, NULL);
 }
 
+/* What cannot be told to the device is waited for here: a capture has begun in the meantime, or the
+ * host is out of memory for the stamp. */
+static void perform_wait_context(const struct spm_action *action)
+{
+        struct sp_held_stamp *held = sp_stamps_get(action->stamp);
+        struct sp_context *context = sp_context_by_model(action->context);
+        CUresult result = CUDA_ERROR_NOT_PERMITTED;
+
+        if (held && sp_whole_enter(context)) {
+                result = sp_stamp_make_context_wait(&held->stamp, context->handle);
+                sp_whole_leave(context);
+        }
+        if (held && result != CUDA_SUCCESS && sp_context_enter(held->context)) {
+                sp_count(host_waits);
+                sp_stamp_wait(&held->stamp, false);
+                sp_context_leave(held->context);
+        } else if (!held) {
+                perform_sync_context(action);
+        } else {
+                sp_count(device_waits);
+        }
+        if (held)
+                sp_stamps_put(held);
+}
+
 static void perform_drop(const struct spm_action *action)
 {
         struct sp_held_stamp *held = sp_stamps_get(action->stamp);
@@ -256,6 +281,9 @@ static bool perform_one(const struct spm_action *action, struct performing *perf
                 return perform_record(action);
         case SPM_ACT_WAIT_STREAM:
                 return perform_wait_stream(action);
+        case SPM_ACT_WAIT_CONTEXT:
+                perform_wait_context(action);
+                return true;
         case SPM_ACT_POLL:
                 perform_poll(action, false);
                 return true;

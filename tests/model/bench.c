@@ -134,7 +134,7 @@ static void record(const struct spm_action *action)
 
 static char letter_of(const struct spm_action *action)
 {
-        static const char letters[] = "RWPpHSGXD";
+        static const char letters[] = "RWCPpHSGXD";
 
         if (action->kind == SPM_ACT_WAIT_HOST && action->bounded)
                 return 'h';
@@ -244,6 +244,25 @@ void bench_free(uint64_t address, spm_stream stream)
         status = spm_free(bench.model, address, 0, stream ? SPM_FREE_ASYNC : SPM_FREE_SYNC, stream,
                           NULL, &actions);
         cr_assert_eq(status, SPM_OK, "%s", spm_status_name(status));
+        bench_do(&actions, NULL);
+}
+
+void bench_watch(void)
+{
+        struct spm_actions actions;
+
+        bench.device_done = true;
+        cr_assert_eq(spm_context_watch(bench.model, bench.context, true, &actions), SPM_OK);
+        bench_do(&actions, NULL);
+        bench.device_done = false;
+}
+
+void bench_submit(spm_stream stream)
+{
+        struct spm_actions actions;
+
+        start_log();
+        cr_assert_eq(spm_submit(bench.model, stream, &actions), SPM_OK);
         bench_do(&actions, NULL);
 }
 

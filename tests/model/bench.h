@@ -8,7 +8,7 @@
  * Actions are carried out at once and logged, one letter each, so that a test
  * can say in a word what it expects to be asked:
  *
- *   R record   W wait on a stream   P poll   p poll a stream
+ *   R record   W wait on a stream   C wait of the context   P poll   p poll a stream
  *   H host wait   h bounded host wait   S context sync   G grow   D drop
  *   X release   M release of what moves
  */
@@ -85,6 +85,12 @@ void bench_free(uint64_t address, spm_stream stream);
 
 spm_event bench_record(spm_stream stream);
 void bench_wait(spm_stream stream, spm_event event);
+
+/** bench_watch() - submissions are announced, and nothing was submitted before. */
+void bench_watch(void);
+
+/** bench_submit() - announce one; the log starts anew. */
+void bench_submit(spm_stream stream);
 
 /** bench_sync() - the log starts anew. */
 void bench_sync(enum spm_scope_kind kind, uint32_t id, enum spm_sync how);

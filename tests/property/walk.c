@@ -74,13 +74,15 @@ int main(int count, char **arguments)
                 }
                 sum.steps += result.steps;
                 sum.allocs += result.allocs;
+                sum.early += result.early;
                 sum.reused += result.reused;
                 sum.hash = (sum.hash ^ result.hash) * 0x100000001b3u + (sum.hash >> 29);
         }
         free(bytes);
-        printf("%" PRIu64 " programs, %zu steps, %zu allocations, %zu of them reused, hash "
+        printf("%" PRIu64
+               " programs, %zu steps, %zu allocations, %zu of them reused, %zu early, hash "
                "%016" PRIx64 "\n",
-               programs, sum.steps, sum.allocs, sum.reused, sum.hash);
+               programs, sum.steps, sum.allocs, sum.reused, sum.early, sum.hash);
         /* Memory has to change hands for a walk to mean something. */
         return sum.reused < sum.allocs / 4;
 }

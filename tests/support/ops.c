@@ -174,9 +174,9 @@ static void make_room(struct ops *ops)
 static void step(struct ops *ops)
 {
         static void (*const table[])(struct ops * ops) = {
-                op_alloc, op_alloc,    op_alloc,         op_continue, op_use,  op_use, op_use,
-                op_free,  op_free,     op_free,          op_device,   op_end,  op_end, op_pool,
-                op_taint, op_bad_free, op_replace_event, op_magazine, op_tick,
+                op_alloc, op_alloc,    op_alloc,         op_continue, op_use,  op_use,  op_use,
+                op_free,  op_free,     op_free,          op_device,   op_end,  op_end,  op_pool,
+                op_taint, op_bad_free, op_replace_event, op_magazine, op_tick, op_work,
         };
         static const struct {
                 void (*op)(struct ops *ops);

@@ -20,6 +20,7 @@ struct ops_result {
         size_t steps;
         size_t allocs;
         size_t reused;
+        size_t early; /* served before its memory was complete, under R1 */
         size_t out_of_memory;
         size_t host_failures; /* allocations of the model's own records that were refused */
         char failure[256];    /* empty: the model kept its word */

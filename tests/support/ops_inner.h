@@ -18,6 +18,7 @@
 #define CALLS             4
 #define REQUESTS          2
 #define MAGAZINES         3
+#define FREED             64
 
 #define OPS_POOL_OF_MODEL 4 /* its provider makes up addresses */
 
@@ -67,7 +68,8 @@ enum {
         OPS_EXPORTS = 4,
         OPS_POOLS_END = 8, /* and contexts */
         OPS_ALL = 15,
-        OPS_BIG = 16, /* ten times the blocks, fifteen times the memory, rarely checked */
+        OPS_BIG = 16,     /* ten times the blocks, fifteen times the memory, rarely checked */
+        OPS_WATCHED = 32, /* what is submitted is announced */
 };
 
 /* The first byte narrows the program down, so that streams meet at the same memory, and calls at
@@ -86,6 +88,13 @@ struct magazine {
         struct spm_magazine *it; /* NULL: none */
         int pool;
         int stream;
+};
+
+/* Memory that was freed, and when. */
+struct freed {
+        uint64_t from;
+        uint64_t to;
+        uint64_t time;
 };
 
 struct ops {
@@ -107,6 +116,8 @@ struct ops {
         int first_size; /* of the list: sizes are counted from there */
         struct spm_allocation last_freed;
         bool tainted[WORLD_EVENTS]; /* for ever: whoever records it now says nothing */
+        struct freed freed[FREED];  /* the last ones, the oldest is overwritten */
+        int freed_count;
 };
 
 #define OPS_NO_CAUSE ((struct world_cause){.self = TWIN_NONE})
@@ -127,6 +138,18 @@ int ops_choose(struct ops *ops, int count);
 /** ops_may_use() - may the program use the stream now? On the legacy stream not while a blocking
  * one captures. */
 bool ops_may_use(const struct ops *ops, int stream);
+
+/** ops_announce() - the program is about to submit something to @stream. */
+void ops_announce(struct ops *ops, int stream);
+
+/** ops_forget_announced() - streams of a context have to be announced again. */
+void ops_forget_announced(struct ops *ops, int context);
+
+/** ops_note_freed(), ops_note_early() - the blocks that R1 is about. */
+void ops_note_freed(struct ops *ops, const struct spm_allocation *allocation, int pool);
+void ops_note_early(struct ops *ops, const struct spm_allocation *allocation, int pool);
+void ops_blur_others(struct ops *ops, int context);
+void op_work(struct ops *ops);
 
 /** ops_choose_number() - any stream of the profile, or the one that took its place;
  * ops_choose_stream(): TWIN_NONE if the chosen one may not be used. */

@@ -28,6 +28,7 @@ void op_capture(struct ops *ops)
         }
         if (ops_choose(ops, 3))
                 return;
+        ops_blur_others(ops, context);
         cause.tail = !world->captures[context];
         ops_expect(ops, "capture begin", spm_capture_begin(world->model, self->id, &actions));
         world_perform(world, &actions, cause, NULL);

@@ -21,6 +21,9 @@ static void check_served(struct ops *ops, const struct spm_allocation *allocatio
         uint64_t end = allocation->address + allocation->size;
         int i;
 
+        /* Under R1 it is served early, and what uses it is looked at (op_use()). */
+        if (stream == TWIN_NONE && allocation->announce)
+                return;
         if (stream == TWIN_NONE) {
                 if (twin_conflict(&world->twin, TWIN_NONE, allocation->generation,
                                   allocation->address, end) != TWIN_NONE)
@@ -71,6 +74,7 @@ void ops_own(struct ops *ops, const struct spm_allocation *allocation, int pool,
         int i;
 
         check_apart(ops, allocation);
+        ops_note_early(ops, allocation, pool);
         check_served(ops, allocation, stream);
         if (pool != OPS_POOL_OF_MODEL &&
             !world_is_backed(&ops->world, pool, allocation->address,
@@ -231,6 +235,7 @@ void op_use(struct ops *ops)
         if (block->stream == TWIN_NONE && world_context_of(world, stream) != (block->pool == 3))
                 return;
         allocation = &block->allocation;
+        ops_announce(ops, stream);
         if (twin_conflict(&world->twin, stream, allocation->generation, allocation->address,
                           allocation->address + allocation->size) != TWIN_NONE)
                 world_fail(world, "G1: two owners of one byte at once, on stream %d", stream);
@@ -306,6 +311,7 @@ void op_free(struct ops *ops)
         ops->used[block->pool] -= block->allocation.size;
         ops->count[block->pool]--;
         ops->last_freed = block->allocation;
+        ops_note_freed(ops, &freed, block->pool);
         world_perform(world, &actions, ops_on_behalf_of(async ? stream : TWIN_NONE), NULL);
 }
 

@@ -31,6 +31,15 @@ static const struct profile profiles[] = {
         {{0, 0, 0, 0}, 1, {3, 4}, 2, 1, 0, OPS_CAPTURES | OPS_STREAMS_END},
         /* Many blocks. */
         {{0, 0, 0, 2}, 16, {0, 1, 2, 3, 4, 5, 6, 7}, 8, WORLD_EVENTS, 1, OPS_ALL | OPS_BIG},
+        /* Announced; now and then by a second stream. */
+        {{2, 2, 2, 2}, 2, {0, 0, 0, 0, 0, 0, 1, 3}, 8, 2, 1, OPS_WATCHED},
+        {{2, 2, 2, 2}, 1, {3, 3, 3, 3, 3, 3, 3, 4}, 8, 1, 1, OPS_WATCHED},
+        {{2, 2, 2, 2}, 3, {0, 1, 1, 1, 1, 1, 1, 2}, 8, 2, 1, OPS_WATCHED | OPS_STREAMS_END},
+        {{2, 2, 2, 0}, 2, {0, 0, 0, 0, 0, 0, 2, 5}, 8, 2, 1, OPS_WATCHED | OPS_CAPTURES},
+        {{2, 2, 3, 0}, 3, {0, 1, 3, 3, 3, 3, 6, 7}, 8, 3, 1, OPS_WATCHED | OPS_ALL},
+        {{0, 0, 0, 0}, 1, {0, 1, 2}, 3, 2, 0, OPS_WATCHED},
+        {{0, 0, 0, 2}, 1, {0, 0, 0, 0, 0, 3, 1, 2}, 8, 2, 0, OPS_WATCHED},
+        {{2, 2, 0, 3}, 16, {0, 0, 0, 0, 3, 4, 5, 6}, 8, 4, 1, OPS_WATCHED | OPS_ALL | OPS_BIG},
 };
 
 void ops_choose_profile(struct ops *ops)
@@ -144,6 +153,7 @@ bool ops_set_up(struct ops *ops)
                 .user = ops,
                 .batch_blocks = 3,
                 .batch_bytes = 8192,
+                .guard_bytes = 6000,
         };
         int i;
 
@@ -161,6 +171,14 @@ bool ops_set_up(struct ops *ops)
             !ops_add_stream(ops, 1, SPM_STREAM_NON_BLOCKING) ||
             !ops_add_stream(ops, 1, SPM_STREAM_BLOCKING))
                 return false;
+        for (i = 0; i < 2 && ops->profile->extra & OPS_WATCHED; i++) {
+                struct spm_actions actions;
+
+                world->watched[i] = true;
+                if (spm_context_watch(world->model, world->contexts[i], true, &actions))
+                        return false;
+                world_perform(world, &actions, OPS_NO_CAUSE, NULL);
+        }
         for (i = 0; i < WORLD_EVENTS; i++) {
                 world->event_nodes[i] = TWIN_NONE;
                 if (spm_event_add(world->model, &world->events[i]))

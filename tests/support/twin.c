@@ -118,6 +118,7 @@ static int add(struct twin *twin, struct twin_node node, bool is_real)
                 abort();
         node.is_real = is_real;
         node.executed = !is_real;
+        node.time = ++twin->time;
         if (is_real)
                 set_add(&node.real, id);
         set_add(&node.legal, id);
@@ -373,6 +374,17 @@ int twin_conflict(const struct twin *twin, int stream, uint64_t owner, uint64_t 
                         return i;
         }
         return TWIN_NONE;
+}
+
+bool twin_depends_on_later(const struct twin *twin, int node, uint64_t time)
+{
+        int i;
+
+        for (i = 0; i < twin->count; i++)
+                if (set_has(&twin->nodes[node].real, i) && twin->nodes[i].owner &&
+                    !twin->nodes[i].executed && twin->nodes[i].time > time)
+                        return true;
+        return false;
 }
 
 bool twin_adds_order(const struct twin *twin, int stream, int node)

@@ -36,6 +36,7 @@ struct twin_node {
         bool is_real;
         bool executed;
         int stream;            /* of an operation that is not real */
+        uint64_t time;         /* grows, whatever is forgotten */
         struct twin_set real;  /* itself and all real nodes it runs after */
         struct twin_set legal; /* likewise, with what the program may assume */
         /* The memory it touches, and whose it was. */
@@ -62,6 +63,7 @@ struct twin_context {
 struct twin {
         struct twin_node nodes[TWIN_NODES];
         int count;
+        uint64_t time;
         struct twin_stream streams[TWIN_STREAMS];
         struct twin_context contexts[TWIN_CONTEXTS];
 };
@@ -113,6 +115,10 @@ bool twin_may_rely(const struct twin *twin, int stream, int node);
  * and would not run before a node put on @stream now; TWIN_NONE: there is none. With @stream
  * TWIN_NONE: that is not executed. */
 int twin_conflict(const struct twin *twin, int stream, uint64_t owner, uint64_t from, uint64_t to);
+
+/** twin_depends_on_later() - does @node run after a program's node that is not executed and was
+ * submitted after @time? */
+bool twin_depends_on_later(const struct twin *twin, int node, uint64_t time);
 
 /** twin_adds_order() - would waiting for @node make @stream wait for a program's node that it does
  * not run after yet? (G5) */

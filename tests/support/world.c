@@ -141,6 +141,9 @@ static void act_record(struct world *world, const struct spm_action *action,
                 if (ok)
                         stamp->node = twin_record_context(&world->twin, context);
         }
+        /* Without the stamp before it, R1 may have to wait for what is about to be submitted. */
+        if (!ok && cause.submits)
+                world->early_until[context_number(world, action->context)] = UINT64_MAX;
         stamp->recorded = ok;
         spm_stamp_recorded(world->model, action->stamp, ok, &more);
         world_perform(world, &more, cause, NULL);
@@ -193,7 +196,7 @@ static void act_wait_host(struct world *world, const struct spm_action *action,
         struct world_stamp *stamp = stamp_of(world, action);
 
         expect_nameable(world, context_number(world, action->context), &cause);
-        if (!cause.in_alloc)
+        if (!cause.in_alloc && !cause.submits)
                 world_fail(world, "I6: a host wait that no allocation asked for");
         if (!stamp || !stamp->recorded || stamp->dropped)
                 return;
@@ -244,10 +247,32 @@ static void act_sync_context(struct world *world, const struct spm_action *actio
         struct spm_scope scope = {SPM_SCOPE_CONTEXT, action->context};
 
         expect_nameable(world, context, &cause);
-        if (!cause.short_of)
+        if (!cause.short_of && !cause.submits)
                 world_fail(world, "I6: a context is waited for without need");
         twin_execute_context(&world->twin, context);
         act_ask(world, scope, true, SPM_SYNC_WAIT, cause);
+}
+
+/* The end of R1: it must not be one for work that the program submitted after the frees. */
+static void act_wait_context(struct world *world, const struct spm_action *action,
+                             struct world_cause cause)
+{
+        struct world_stamp *stamp = stamp_of(world, action);
+        int context = context_number(world, action->context);
+
+        expect_nameable(world, context, &cause);
+        if (!cause.submits && !cause.tail)
+                world_fail(world, "I6: a context has to wait, and nobody submits anything");
+        if (!stamp || world->failure[0])
+                return;
+        if (!stamp->recorded || stamp->dropped || world_byte(world) % 32 == 0) {
+                twin_execute_context(&world->twin, context);
+                return;
+        }
+        if (twin_depends_on_later(&world->twin, stamp->node, world->early_until[context]))
+                world_fail(world, "G5: the end of R1 waits for what was submitted later");
+        twin_wait_context(&world->twin, context, stamp->node);
+        world->early_until[context] = 0;
 }
 
 /* the list */
@@ -280,6 +305,9 @@ bool world_perform(struct world *world, const struct spm_actions *actions, struc
                         break;
                 case SPM_ACT_WAIT_STREAM:
                         kept = act_wait_stream(world, action, cause) && kept;
+                        break;
+                case SPM_ACT_WAIT_CONTEXT:
+                        act_wait_context(world, action, cause);
                         break;
                 case SPM_ACT_POLL:
                         act_poll(world, action, cause);

@@ -39,6 +39,7 @@ struct world_stream {
         bool retired;
         int successor; /* of a retired one; 0: none */
         int capturing;
+        bool announced; /* and need not be again */
 };
 
 struct world_stamp {
@@ -66,6 +67,8 @@ struct world {
         spm_context contexts[2];
         bool context_gone[2];
         int captures[2];
+        bool watched[2];
+        uint64_t early_until[2]; /* no block that was served early was freed later (twin's time) */
         struct world_stream streams[TWIN_STREAMS]; /* by the twin's number */
         int stream_count;
         spm_event events[WORLD_EVENTS];
@@ -93,6 +96,7 @@ struct world_cause {
         bool tail;     /* before a capture begins, or a stream is destroyed */
         bool short_of; /* memory is short: waits are allowed (I6) */
         bool in_alloc;
+        bool submits; /* the first work of a stream, or memory is shared: R1 may end */
 };
 
 uint8_t world_byte(struct world *world);

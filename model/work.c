@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Work -- which streams of a context may have any
+ *
+ * Part of the front door (model.c), and what the rest asks about.
+ *
+ * R1. A synchronous block that is freed while one stream is the sole one waits
+ * for a point of that stream, in its lane, and is open to it: what the stream
+ * is given next runs after everything that could touch the block. The host
+ * touches device memory only by such work. So the block can be served again at
+ * once, until a second stream is announced; by then the context is behind the
+ * points of all blocks that were served early (ask_fence()).
+ *
+ * That wait must not be one for a kernel launched after the free: the program
+ * may have meant the second stream to end it, and cuMemFree would not have
+ * waited for it. So before the first submission after a free either the free is
+ * stamped, or the block is barred: it is served when it is complete, as under
+ * R2. A stamp costs a driver call, so it takes some memory to be worth it, or a
+ * block that was served early in the meantime.
+ *
+ * The proof in short: let b be a block served early, and w work that its old
+ * owner submitted. w was submitted before the free of b, to the sole stream s
+ * or to its partner. Work x of the new owner comes after the allocation. Is x
+ * on s or its partner, it runs after w by stream order, or by the order of the
+ * legacy stream. Else its stream was announced before x was submitted, and at
+ * the latest then the context was put behind a stamp of s that was recorded
+ * after the free of b, hence behind w.
+ */
+
+#include "work.h"
+
+#include "action.h"
+#include "check.h"
+#include "front.h"
+#include "limbo.h"
+#include "pool.h"
+#include "stamp.h"
+#include "state.h"
+#include "subject.h"
+
+/* counts */
+
+static void count(struct spm_work_count *tally, const struct spm_stream_state *stream)
+{
+        if (!tally->streams)
+                tally->first = stream->object.id;
+        else if (tally->streams == 1)
+                tally->second = stream->object.id;
+        tally->streams++;
+        tally->blocking += stream->kind == SPM_STREAM_BLOCKING;
+        tally->per_thread = tally->per_thread || stream->kind == SPM_STREAM_PER_THREAD;
+}
+
+static void announce(struct spm_work *work, struct spm_stream_state *stream)
+{
+        if (stream->announced == work->epoch)
+                return;
+        if (work->adopted && stream->announced < work->adopted)
+                count(&work->busy, stream);
+        count(&work->late, stream);
+        stream->announced = work->epoch;
+}
+
+/* The stream that all work is on, or as good as on. Another thread's own stream can be stamped by
+ * that thread only (F5). */
+static struct spm_stream_state *find_sole(const struct spm_model *model,
+                                          const struct spm_context_state *context)
+{
+        const struct spm_work_count *busy = &context->work.busy;
+        struct spm_stream_state *legacy = context->legacy_stream;
+        struct spm_stream_state *first = spm_subject_usable(model, busy->first);
+
+        if (!context->work.adopted || !context->work.alone || busy->per_thread ||
+            !spm_context_may_be_named(context))
+                return NULL;
+        if (busy->streams == 1)
+                return first;
+        if (busy->streams == 2 && busy->blocking == 1 && legacy &&
+            (busy->first == legacy->object.id || busy->second == legacy->object.id))
+                return legacy;
+        return NULL;
+}
+
+bool spm_work_is_trapped(const struct spm_context_state *context)
+{
+        if (!context->work.adopted)
+                return context->blocking >= 2 || context->hidden || context->work.epoch;
+        return context->work.busy.blocking || context->work.busy.per_thread;
+}
+
+static struct spm_context_state *owner(const struct spm_model *model,
+                                       const struct spm_pool_state *pool)
+{
+        return pool->config.kind == SPM_POOL_SYNC ? spm_subject_context(model, pool->config.context)
+                                                  : NULL;
+}
+
+struct spm_stream_state *spm_work_sole(const struct spm_model *model,
+                                       const struct spm_pool_state *pool)
+{
+        const struct spm_context_state *context = owner(model, pool);
+
+        return context ? context->work.sole : NULL;
+}
+
+void spm_work_served(struct spm_context_state *context, const struct spm_block *block)
+{
+        struct spm_work *work = &context->work;
+
+        if (work->early < block->positions[0])
+                work->early = block->positions[0];
+}
+
+/* the sole stream */
+
+static bool is_early_stamped(const struct spm_work *work)
+{
+        return work->early <= work->sole->stamped || work->early <= work->sole->done_poll;
+}
+
+/* The latest of them is the one that is needed; its predecessor may be thinned out. */
+static struct spm_stamp_state *ask_guard(struct spm_model *model, struct spm_stream_state *sole,
+                                         struct spm_actions *actions)
+{
+        struct spm_stamp_state *before = sole->stamps.last;
+        struct spm_stamp_state *stamp = spm_stamp_ask(model, sole, true, actions);
+
+        while (before && !before->guards)
+                before = before->previous;
+        if (stamp && before)
+                before->guards = false;
+        if (stamp)
+                stamp->guards = true;
+        return stamp;
+}
+
+/* Blocks that the sole stream may have now, freed after its point @from: it may not. */
+static void bar(struct spm_context_state *context, uint64_t from)
+{
+        struct spm_lane *lane;
+        struct spm_block *block;
+
+        for (lane = context->work.sole->lanes; lane; lane = lane->next) {
+                if (lane->pool->config.kind != SPM_POOL_SYNC)
+                        continue;
+                for (block = lane->newest; block && block->positions[0] > from;
+                     block = block->older)
+                        if (block->open)
+                                spm_limbo_bar(lane, block);
+        }
+}
+
+static bool is_worth_a_stamp(const struct spm_model *model, const struct spm_work *work)
+{
+        const struct spm_lane *lane;
+        const struct spm_block *block;
+        size_t bytes = 0;
+
+        if (!is_early_stamped(work))
+                return true;
+        for (lane = work->sole->lanes; lane; lane = lane->next) {
+                if (lane->pool->config.kind != SPM_POOL_SYNC)
+                        continue;
+                for (block = lane->newest; block && block->positions[0] > work->sole->stamped;
+                     block = block->older) {
+                        if (block->open)
+                                bytes += block->size;
+                        if (bytes >= model->config.guard_bytes)
+                                return true;
+                }
+        }
+        return false;
+}
+
+/* The sole stream is about to get work: what was freed before is told apart from it, or barred. */
+static void guard(struct spm_model *model, struct spm_context_state *context,
+                  struct spm_actions *actions)
+{
+        struct spm_work *work = &context->work;
+
+        if (!is_worth_a_stamp(model, work) || !ask_guard(model, work->sole, actions))
+                bar(context, work->sole->stamped);
+}
+
+static void ask_fence(struct spm_model *model, struct spm_context_state *context, bool on_host,
+                      struct spm_actions *actions)
+{
+        struct spm_work *work = &context->work;
+        struct spm_stamp_state *stamp = spm_stamp_reach(work->sole, work->early);
+        struct spm_action *action;
+
+        if (!stamp)
+                stamp = spm_stamp_ask(model, work->sole, true, actions);
+        if (!stamp) {
+                action = spm_action_add(actions, SPM_ACT_SYNC_CONTEXT);
+                action->context = context->object.id;
+                return;
+        }
+        stamp->lent = true;
+        action = spm_action_add(actions, SPM_ACT_WAIT_CONTEXT);
+        action->context = context->object.id;
+        action->stamp = stamp->object.id;
+        if (!on_host)
+                return;
+        action = spm_action_add(actions, SPM_ACT_WAIT_HOST);
+        action->context = context->object.id;
+        action->stamp = stamp->object.id;
+}
+
+static void end_sole(struct spm_model *model, struct spm_context_state *context, bool on_host,
+                     struct spm_actions *actions)
+{
+        struct spm_work *work = &context->work;
+
+        if (!work->sole)
+                return;
+        bar(context, 0);
+        if (work->early > work->sole->done_poll)
+                ask_fence(model, context, on_host, actions);
+        work->sole = NULL;
+        work->early = 0;
+}
+
+void spm_work_blur(struct spm_model *model, struct spm_context_state *context,
+                   struct spm_actions *actions)
+{
+        end_sole(model, context, false, actions);
+        context->work.adopted = 0;
+        context->work.begun = UINT64_MAX;
+}
+
+void spm_work_settle(struct spm_model *model, struct spm_context_state *context)
+{
+        struct spm_work *work = &context->work;
+
+        if (work->adopted == work->epoch || context->line->done_poll < work->begun)
+                return;
+        /* A sole stream is one of a few, so that what it was stays true. */
+        work->adopted = work->epoch;
+        work->busy = work->late;
+        if (!work->sole)
+                work->sole = find_sole(model, context);
+}
+
+/* the front door */
+
+/* The count that begins is relied on when a stamp recorded after its beginning is done. */
+static struct spm_stamp_state *
+begin_count(struct spm_model *model, struct spm_context_state *context, struct spm_actions *actions)
+{
+        struct spm_work *work = &context->work;
+        struct spm_stamp_state *stamp;
+
+        work->epoch++;
+        work->late = (struct spm_work_count){0};
+        stamp = spm_stamp_ask(model, context->line, true, actions);
+        work->begun = stamp ? stamp->position : spm_stream_submit(context->line);
+        return stamp;
+}
+
+enum spm_status spm_context_watch(struct spm_model *model, spm_context id, bool alone,
+                                  struct spm_actions *actions)
+{
+        struct spm_context_state *context = spm_subject_context(model, id);
+        struct spm_stamp_state *stamp;
+        struct spm_action *action;
+
+        actions->count = 0;
+        if (!context || context->gone)
+                return SPM_E_UNKNOWN;
+        context->work.alone = alone;
+        stamp = begin_count(model, context, actions);
+        if (stamp) {
+                action = spm_action_add(actions, SPM_ACT_POLL);
+                action->context = id;
+                action->stamp = stamp->object.id;
+        }
+        return spm_model_finish(model, SPM_OK, actions);
+}
+
+enum spm_status spm_context_recount(struct spm_model *model, spm_context id,
+                                    struct spm_actions *actions)
+{
+        struct spm_context_state *context = spm_subject_context(model, id);
+
+        actions->count = 0;
+        if (!context || context->gone || !context->work.epoch)
+                return SPM_E_UNKNOWN;
+        if (!context->captures)
+                begin_count(model, context, actions);
+        return spm_model_finish(model, SPM_OK, actions);
+}
+
+enum spm_status spm_context_share(struct spm_model *model, spm_context id,
+                                  struct spm_actions *actions)
+{
+        struct spm_context_state *context = spm_subject_context(model, id);
+
+        actions->count = 0;
+        if (!context || context->gone)
+                return SPM_E_UNKNOWN;
+        context->work.alone = false;
+        end_sole(model, context, true, actions);
+        return spm_model_finish(model, SPM_OK, actions);
+}
+
+enum spm_status spm_context_blur(struct spm_model *model, spm_context id,
+                                 struct spm_actions *actions)
+{
+        struct spm_context_state *context = spm_subject_context(model, id);
+
+        actions->count = 0;
+        if (!context || context->gone)
+                return SPM_E_UNKNOWN;
+        spm_work_blur(model, context, actions);
+        return spm_model_finish(model, SPM_OK, actions);
+}
+
+bool spm_context_is_crowded(const struct spm_model *model, spm_context id)
+{
+        const struct spm_context_state *context = spm_subject_context(model, id);
+        const struct spm_work *work = context ? &context->work : NULL;
+
+        return work && work->epoch && work->alone && !work->sole && !context->captures &&
+               (!work->adopted || work->busy.streams);
+}
+
+enum spm_status spm_submit(struct spm_model *model, spm_stream id, struct spm_actions *actions)
+{
+        struct spm_stream_state *stream = spm_subject_usable(model, id);
+        struct spm_context_state *context;
+        struct spm_stream_state *sole;
+
+        actions->count = 0;
+        if (!stream)
+                return SPM_E_UNKNOWN;
+        context = stream->context;
+        if (!context->work.epoch || stream->capturing)
+                return SPM_OK;
+        announce(&context->work, stream);
+        sole = find_sole(model, context);
+        if (context->work.sole && context->work.sole != sole)
+                end_sole(model, context, false, actions);
+        else if (sole && context->work.sole)
+                guard(model, context, actions);
+        context->work.sole = sole;
+        return spm_model_finish(model, SPM_OK, actions);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SPM_WORK_H
+#define SPM_WORK_H
+
+/*
+ * Work -- which streams of a context may have any
+ *
+ * The caller announces what the program submits (streampool/submit.h), a
+ * stream once in a count. The streams announced in the adopted count, and
+ * later, may have work; no other has. A new count begins with a stamp of the
+ * context: when that is done, so is all that was submitted before, and the new
+ * count is adopted.
+ *
+ * While one stream alone has work it is the sole one (rule R1): memory freed
+ * in the context is its to have again, at once. A blocking stream and the
+ * legacy one count as one, because each runs after what the other was given
+ * before.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <streampool/model.h>
+
+struct spm_block;
+struct spm_context_state;
+struct spm_pool_state;
+struct spm_stream_state;
+
+struct spm_work_count {
+        unsigned int streams;
+        unsigned int blocking; /* of these, but for the legacy one */
+        bool per_thread;
+        spm_stream first;
+        spm_stream second;
+};
+
+struct spm_work {
+        uint32_t epoch;                /* of the latest count; 0: nothing is announced */
+        uint32_t adopted;              /* of the count that is relied on; 0: none yet */
+        uint64_t begun;                /* the line's point at which the latest count began */
+        struct spm_work_count busy;    /* since the adopted count began */
+        struct spm_work_count late;    /* since the latest one began */
+        bool alone;                    /* memory is touched by the context's own streams only */
+        struct spm_stream_state *sole; /* NULL: none, or several */
+        uint64_t early; /* the last point of the sole stream that a served block waited for */
+};
+
+/** spm_work_sole() - the stream that memory of the pool is served to; NULL: to anybody. */
+struct spm_stream_state *spm_work_sole(const struct spm_model *model,
+                                       const struct spm_pool_state *pool);
+
+/** spm_work_is_idle() - is everything complete that was ever submitted into it? */
+static inline bool spm_work_is_idle(const struct spm_work *work)
+{
+        return work->adopted && !work->busy.streams;
+}
+
+/** spm_work_is_trapped() - may a blocking stream have work that an operation of the legacy stream,
+ * which the driver does not see, fails to order? (H6) */
+bool spm_work_is_trapped(const struct spm_context_state *context);
+
+/** spm_work_served() - a synchronous block was served to the sole stream before it was complete. */
+void spm_work_served(struct spm_context_state *context, const struct spm_block *block);
+
+/** spm_work_settle() - the line has got on: adopt the latest count, if that proves it. */
+void spm_work_settle(struct spm_model *model, struct spm_context_state *context);
+
+/** spm_work_blur() - there will be submissions that nobody announces, or the sole stream ends:
+ * until the next count any stream may have work. @actions: as of spm_submit(). */
+void spm_work_blur(struct spm_model *model, struct spm_context_state *context,
+                   struct spm_actions *actions);
+
+#endif

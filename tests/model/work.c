@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Work -- one stream has work (R1), or several have
+ */
+
+#include "bench.h"
+
+#define LARGE (4 * MIB)
+
+static void watch(void)
+{
+        bench_set_up();
+        bench_watch();
+}
+
+TestSuite(work, .init = watch, .fini = bench_tear_down);
+
+static bool is_crowded(void)
+{
+        return spm_context_is_crowded(bench.model, bench.context);
+}
+
+static void recount(void)
+{
+        struct spm_actions actions;
+
+        cr_assert_eq(spm_context_recount(bench.model, bench.context, &actions), SPM_OK);
+        bench_do(&actions, NULL);
+}
+
+/* A block that was freed while @stream alone had work, and served again. */
+static uint64_t serve_early(spm_stream stream)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, LARGE);
+
+        bench_submit(stream);
+        bench_free(a, 0);
+        cr_expect_eq(bench_alloc(bench.sync, 0, LARGE), a);
+        cr_expect_str_eq(bench.log, "");
+        return a;
+}
+
+Test(work, a_context_without_work_has_nothing_pending)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, LARGE);
+
+        bench_free(a, 0);
+        cr_expect_str_eq(bench.log, "");
+        cr_expect_eq(bench_stats(bench.sync).pending_bytes, 0);
+}
+
+Test(work, what_is_not_announced_is_not_assumed, .init = bench_set_up)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, LARGE);
+
+        bench_free(a, 0);
+        cr_expect_eq(bench_stats(bench.sync).pending_bytes, LARGE);
+        bench_submit(bench.s);
+        cr_expect_neq(bench_alloc(bench.sync, 0, LARGE), a);
+}
+
+Test(work, work_from_before_the_watch_is_waited_for, .init = bench_set_up)
+{
+        struct spm_actions actions;
+        uint64_t a = bench_alloc(bench.sync, 0, LARGE);
+
+        cr_assert_eq(spm_context_watch(bench.model, bench.context, true, &actions), SPM_OK);
+        bench_do(&actions, NULL);
+        cr_expect_str_eq(bench.log, "GRP");
+        bench_submit(bench.s);
+        bench_free(a, 0);
+        cr_expect_neq(bench_alloc(bench.sync, 0, LARGE), a);
+        cr_expect(is_crowded());
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        cr_expect_not(is_crowded());
+}
+
+Test(work, the_only_stream_with_work_has_a_block_again_at_once)
+{
+        serve_early(bench.s);
+}
+
+Test(work, so_has_the_legacy_stream_beside_one_that_blocks)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, LARGE);
+
+        bench_submit(bench.legacy);
+        bench_submit(bench.blocking);
+        bench_free(a, 0);
+        cr_expect_eq(bench_alloc(bench.sync, 0, LARGE), a);
+        bench_submit(bench.blocking);
+        cr_expect_str_eq(bench.log, "R");
+        cr_expect_eq(bench.stamped, bench.legacy);
+        bench_submit(bench_add_blocking());
+        cr_expect_str_eq(bench.log, "C");
+}
+
+Test(work, what_was_served_early_is_stamped_before_the_next_submission)
+{
+        serve_early(bench.s);
+        bench_submit(bench.s);
+        cr_expect_str_eq(bench.log, "R");
+        cr_expect_eq(bench.stamped, bench.s);
+        bench_submit(bench.s);
+        cr_expect_str_eq(bench.log, "");
+}
+
+Test(work, a_second_stream_waits_for_the_stamp_and_for_nothing_later)
+{
+        spm_stamp stamp;
+
+        serve_early(bench.s);
+        bench_submit(bench.s);
+        stamp = bench.stamp;
+        bench_free(bench_alloc(bench.sync, 0, LARGE), 0);
+        bench_submit(bench.s);
+        bench_submit(bench.t);
+        cr_expect_str_eq(bench.log, "C");
+        cr_expect_neq(bench.stamp, stamp, "there is a later one, and it is not waited for");
+        cr_expect(is_crowded());
+}
+
+Test(work, a_second_stream_after_nothing_was_served_early_waits_for_nothing)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, LARGE);
+
+        bench_submit(bench.s);
+        bench_free(a, 0);
+        bench_submit(bench.t);
+        cr_expect_str_eq(bench.log, "");
+        cr_expect_neq(bench_alloc(bench.sync, 0, LARGE), a, "several streams have work");
+}
+
+Test(work, a_little_memory_is_not_worth_a_stamp_and_waits)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, 4096);
+
+        bench_submit(bench.s);
+        bench_free(a, 0);
+        bench_submit(bench.s);
+        cr_expect_str_eq(bench.log, "");
+        cr_expect_neq(bench_alloc(bench.sync, 0, 4096), a);
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_QUERY);
+        cr_expect_eq(bench_alloc(bench.sync, 0, 4096), a);
+}
+
+Test(work, a_block_that_is_free_for_the_only_stream_is_free_for_no_other)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, LARGE);
+
+        bench_submit(bench.s);
+        bench_free(a, 0);
+        bench_submit(bench.s);
+        cr_expect_str_eq(bench.log, "R");
+        bench_submit(bench.t);
+        cr_expect_neq(bench_alloc(bench.sync, 0, LARGE), a);
+}
+
+Test(work, another_threads_own_stream_ends_it)
+{
+        spm_stream own;
+
+        cr_assert_eq(spm_stream_add(bench.model, bench.context, SPM_STREAM_PER_THREAD, &own),
+                     SPM_OK);
+        serve_early(bench.s);
+        bench_submit(own);
+        cr_expect_str_eq(bench.log, "RC");
+}
+
+Test(work, another_threads_own_stream_is_never_the_only_one)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, LARGE);
+        spm_stream own;
+
+        cr_assert_eq(spm_stream_add(bench.model, bench.context, SPM_STREAM_PER_THREAD, &own),
+                     SPM_OK);
+        bench_submit(own);
+        bench_free(a, 0);
+        cr_expect_neq(bench_alloc(bench.sync, 0, LARGE), a, "nobody else can stamp it");
+}
+
+Test(work, the_end_of_the_only_stream_ends_it)
+{
+        struct spm_actions actions;
+
+        serve_early(bench.s);
+        bench.log[0] = '\0';
+        cr_assert_eq(spm_stream_retire(bench.model, bench.s, &actions), SPM_OK);
+        bench_do(&actions, NULL);
+        cr_expect_str_eq(bench.log, "RC");
+}
+
+Test(work, a_capture_ends_it_until_all_is_counted_anew)
+{
+        struct spm_actions actions;
+
+        serve_early(bench.s);
+        bench.log[0] = '\0';
+        cr_assert_eq(spm_capture_begin(bench.model, bench.t, &actions), SPM_OK);
+        bench_do(&actions, NULL);
+        cr_expect_str_eq(bench.log, "RCR", "the last moment for a stamp of what is pending");
+        cr_assert_eq(spm_capture_end(bench.model, bench.t), SPM_OK);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        cr_expect(is_crowded(), "what was submitted meanwhile was not announced");
+        recount();
+        bench_submit(bench.s);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        serve_early(bench.s);
+}
+
+Test(work, whoever_is_outside_is_waited_for_on_the_host)
+{
+        struct spm_actions actions;
+        uint64_t a;
+
+        serve_early(bench.s);
+        bench.log[0] = '\0';
+        cr_assert_eq(spm_context_share(bench.model, bench.context, &actions), SPM_OK);
+        bench_do(&actions, NULL);
+        cr_expect_str_eq(bench.log, "RCHD");
+        bench_free(bench_alloc(bench.sync, 0, LARGE), 0);
+        recount();
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        bench_submit(bench.s);
+        a = bench_alloc(bench.sync, 0, LARGE);
+        bench_free(a, 0);
+        cr_expect_neq(bench_alloc(bench.sync, 0, LARGE), a, "not alone, for ever");
+}
+
+Test(work, streams_that_have_been_silent_since_a_stamp_have_no_work)
+{
+        bench_submit(bench.s);
+        bench_submit(bench.t);
+        cr_expect(is_crowded());
+        recount();
+        bench_submit(bench.t);
+        cr_expect(is_crowded(), "what the other one had may go on");
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_QUERY);
+        cr_expect_not(is_crowded());
+        serve_early(bench.t);
+}
+
+Test(work, a_synchronisation_that_began_before_the_count_proves_nothing)
+{
+        struct spm_scope scope = {SPM_SCOPE_CONTEXT, bench.context};
+        struct spm_actions actions;
+        struct spm_ticket ticket;
+
+        bench_submit(bench.s);
+        bench_submit(bench.t);
+        cr_assert_eq(spm_sync_begin(bench.model, scope, &ticket), SPM_OK);
+        recount();
+        spm_sync_end(bench.model, &ticket, SPM_SYNC_WAIT, true, &actions);
+        bench_do(&actions, NULL);
+        cr_expect(is_crowded());
+}
+
+Test(work, a_pair_on_the_legacy_stream_is_free_where_no_stream_that_blocks_has_work)
+{
+        uint64_t a = bench_alloc(bench.async, bench.legacy, LARGE);
+
+        bench_submit(bench.legacy);
+        bench_submit(bench.s);
+        bench_free(a, bench.legacy);
+        cr_expect_eq(bench_alloc(bench.async, bench.legacy, LARGE), a);
+        cr_expect_str_eq(bench.log, "");
+        bench_submit(bench.blocking);
+        bench_free(a, bench.legacy);
+        cr_expect_eq(bench_alloc(bench.async, bench.legacy, LARGE), a);
+        cr_expect_str_eq(bench.log, "RW");
+}
+
+Test(work, a_block_of_the_hosts_memory_is_never_served_early)
+{
+        struct spm_pool_config config = {.kind = SPM_POOL_HOST, .context = bench.context};
+        spm_pool pool = bench_pool(config);
+        uint64_t a = bench_alloc(pool, 0, LARGE);
+
+        bench_submit(bench.s);
+        bench_free(a, 0);
+        cr_expect_neq(bench_alloc(pool, 0, LARGE), a);
+}
