@@ -201,7 +201,57 @@ static CUresult value_work(CUstream handle, CUdeviceptr address, uint64_t value,
                 return value_work(handle, address, value, sizeof(type), flags, wait);              \
         }
 
+VALUE_CALLS(cuStreamWaitValue32, cuuint32_t, true)
+VALUE_CALLS(cuStreamWaitValue64, cuuint64_t, true)
+VALUE_CALLS(cuStreamWriteValue32, cuuint32_t, false)
+VALUE_CALLS(cuStreamWriteValue64, cuuint64_t, false)
 VALUE_CALLS(cuStreamWaitValue32_v2, cuuint32_t, true)
 VALUE_CALLS(cuStreamWaitValue64_v2, cuuint64_t, true)
 VALUE_CALLS(cuStreamWriteValue32_v2, cuuint32_t, false)
 VALUE_CALLS(cuStreamWriteValue64_v2, cuuint64_t, false)
+
+/* One operation after the other, in the order of the array. */
+static CUresult value_work_all(CUstream handle, unsigned int count,
+                               const CUstreamBatchMemOpParams *list, unsigned int flags)
+{
+        CUresult result = list && count && !flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+
+        for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++) {
+                const CUstreamBatchMemOpParams *one = &list[i];
+
+                switch (one->operation) {
+                case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+                        result = value_work(handle, one->waitValue.address, one->waitValue.value, 4,
+                                            one->waitValue.flags, true);
+                        break;
+                case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+                        result = value_work(handle, one->waitValue.address, one->waitValue.value64,
+                                            8, one->waitValue.flags, true);
+                        break;
+                case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+                        result = value_work(handle, one->writeValue.address, one->writeValue.value,
+                                            4, one->writeValue.flags, false);
+                        break;
+                case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+                        result =
+                                value_work(handle, one->writeValue.address, one->writeValue.value64,
+                                           8, one->writeValue.flags, false);
+                        break;
+                default:
+                        result = CUDA_ERROR_NOT_SUPPORTED;
+                }
+        }
+        return result;
+}
+
+#define BATCH_CALL(call_name)                                                                      \
+        SIM_STREAM_PAIR(call_name, handle,                                                         \
+                        (CUstream handle, unsigned int count, CUstreamBatchMemOpParams *list,      \
+                         unsigned int flags),                                                      \
+                        (handle, count, list, flags))                                              \
+        {                                                                                          \
+                return value_work_all(handle, count, list, flags);                                 \
+        }
+
+BATCH_CALL(cuStreamBatchMemOp)
+BATCH_CALL(cuStreamBatchMemOp_v2)

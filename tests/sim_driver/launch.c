@@ -65,6 +65,28 @@ SIM_STREAM_PAIR(cuLaunchCooperativeKernel, stream,
         return launch_with(function, &shape, stream, parameters, NULL, NULL);
 }
 
+/* Each kernel on a stream of its own; that they are of different devices is not checked. */
+CUresult CUDAAPI cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned int count,
+                                                      unsigned int flags)
+{
+        SIM_ENTER(cuLaunchCooperativeKernelMultiDevice);
+        CUresult result = list && count && !(flags & ~3u) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+
+        for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++) {
+                const CUDA_LAUNCH_PARAMS *one = &list[i];
+                struct shape shape = {
+                        {one->gridDimX, one->gridDimY, one->gridDimZ},
+                        {one->blockDimX, one->blockDimY, one->blockDimZ},
+                };
+
+                if (!one->hStream)
+                        return CUDA_ERROR_INVALID_VALUE;
+                result = launch_with(one->function, &shape, one->hStream, one->kernelParams, NULL,
+                                     NULL);
+        }
+        return result;
+}
+
 static struct sim_event *early_event(const CUlaunchConfig *config)
 {
         for (unsigned int i = 0; i < config->numAttrs; i++) {
