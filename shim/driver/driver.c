@@ -44,6 +44,8 @@ const struct sp_entry_info sp_entry_info[SP_ENTRY_COUNT] = {
         {#api, #symbol #suffix, since, SP_ROW_HOOK},
 #define SP_EACH_RETRY(api, symbol, since, suffix, params, raw_args)                                \
         {#api, #symbol #suffix, since, SP_ROW_RETRY},
+#define SP_EACH_SUBMIT(api, symbol, since, suffix, kind, params, raw_args, stream)                 \
+        {#api, #symbol #suffix, since, SP_ROW_SUBMIT},
 #define SP_EACH_CALL(api, symbol, since, suffix) {#api, #symbol #suffix, since, SP_ROW_CALL},
 #include "driver/entry_points.def"
 };

@@ -24,6 +24,8 @@ struct sp_driver {
         SP_TYPE(api, since, suffix) * symbol##suffix;
 #define SP_EACH_RETRY(api, symbol, since, suffix, params, raw_args)                                \
         SP_TYPE(api, since, suffix) * symbol##suffix;
+#define SP_EACH_SUBMIT(api, symbol, since, suffix, kind, params, raw_args, stream)                 \
+        SP_TYPE(api, since, suffix) * symbol##suffix;
 #define SP_EACH_CALL(api, symbol, since, suffix) SP_TYPE(api, since, suffix) * symbol##suffix;
 #include "driver/entry_points.def"
 };
@@ -56,7 +58,7 @@ bool sp_driver_load(void);
 bool sp_driver_adopt(const void *address);
 
 /* What a row is, in words; for reports and diagnostics. */
-enum sp_entry_kind { SP_ROW_HOOK, SP_ROW_RETRY, SP_ROW_CALL };
+enum sp_entry_kind { SP_ROW_HOOK, SP_ROW_RETRY, SP_ROW_SUBMIT, SP_ROW_CALL };
 
 struct sp_entry_info {
         const char *api;    /* the name of cuda.h: cuMemAlloc */

@@ -45,6 +45,7 @@
 #define SP_SINCE_2000(...)  __VA_ARGS__
 #define SP_SINCE_2010(...)  __VA_ARGS__
 #define SP_SINCE_2020(...)  __VA_ARGS__
+#define SP_SINCE_3000(...)  __VA_ARGS__
 #define SP_SINCE_3020(...)  __VA_ARGS__
 #define SP_SINCE_4000(...)  __VA_ARGS__
 #define SP_SINCE_4010(...)  __VA_ARGS__
@@ -53,6 +54,7 @@
 #define SP_SINCE_6000(...)  __VA_ARGS__
 #define SP_SINCE_6050(...)  __VA_ARGS__
 #define SP_SINCE_7000(...)  __VA_ARGS__
+#define SP_SINCE_8000(...)  __VA_ARGS__
 #define SP_SINCE_9000(...)  __VA_ARGS__
 #define SP_SINCE_9020(...)  __VA_ARGS__
 #define SP_SINCE_10000(...) __VA_ARGS__
@@ -99,10 +101,40 @@
 #define SP_SINCE_12050(...)
 #endif
 
+#if CUDA_VERSION >= 12060
+#define SP_SINCE_12060(...) __VA_ARGS__
+#else
+#define SP_SINCE_12060(...)
+#endif
+
+#if CUDA_VERSION >= 12080
+#define SP_SINCE_12080(...) __VA_ARGS__
+#else
+#define SP_SINCE_12080(...)
+#endif
+
 #if CUDA_VERSION >= 13000
 #define SP_SINCE_13000(...) __VA_ARGS__
 #else
 #define SP_SINCE_13000(...)
+#endif
+
+#if CUDA_VERSION >= 13010
+#define SP_SINCE_13010(...) __VA_ARGS__
+#else
+#define SP_SINCE_13010(...)
+#endif
+
+#if CUDA_VERSION >= 13020
+#define SP_SINCE_13020(...) __VA_ARGS__
+#else
+#define SP_SINCE_13020(...)
+#endif
+
+#if CUDA_VERSION >= 13050
+#define SP_SINCE_13050(...) __VA_ARGS__
+#else
+#define SP_SINCE_13050(...)
 #endif
 
 /* The rows of entry_points.def: each goes through its gate. */
@@ -110,6 +142,8 @@
         SP_SINCE_##since(SP_EACH_HOOK(api, symbol, since, suffix, params, raw_args, args))
 #define SP_RETRY(api, symbol, since, suffix, params, raw_args)                                     \
         SP_SINCE_##since(SP_EACH_RETRY(api, symbol, since, suffix, params, raw_args))
+#define SP_SUBMIT(api, symbol, since, suffix, kind, params, raw_args, stream)                      \
+        SP_SINCE_##since(SP_EACH_SUBMIT(api, symbol, since, suffix, kind, params, raw_args, stream))
 #define SP_CALL(api, symbol, since, suffix)                                                        \
         SP_SINCE_##since(SP_EACH_CALL(api, symbol, since, suffix))
 
@@ -120,7 +154,9 @@
 enum sp_entry {
 #define SP_EACH_HOOK(api, symbol, since, suffix, params, raw_args, args) SP_ENTRY_##symbol##suffix,
 #define SP_EACH_RETRY(api, symbol, since, suffix, params, raw_args)      SP_ENTRY_##symbol##suffix,
-#define SP_EACH_CALL(api, symbol, since, suffix)                         SP_ENTRY_##symbol##suffix,
+#define SP_EACH_SUBMIT(api, symbol, since, suffix, kind, params, raw_args, stream)                 \
+        SP_ENTRY_##symbol##suffix,
+#define SP_EACH_CALL(api, symbol, since, suffix) SP_ENTRY_##symbol##suffix,
 #include "driver/entry_points.def"
         SP_ENTRY_COUNT
 };
@@ -129,6 +165,8 @@ enum sp_entry {
 #define SP_EACH_HOOK(api, symbol, since, suffix, params, raw_args, args)                           \
         SP_EXPORT extern SP_TYPE(api, since, suffix) symbol##suffix;
 #define SP_EACH_RETRY(api, symbol, since, suffix, params, raw_args)                                \
+        SP_EXPORT extern SP_TYPE(api, since, suffix) symbol##suffix;
+#define SP_EACH_SUBMIT(api, symbol, since, suffix, kind, params, raw_args, stream)                 \
         SP_EXPORT extern SP_TYPE(api, since, suffix) symbol##suffix;
 #include "driver/entry_points.def"
 

@@ -13,7 +13,7 @@
 
 #include "driver/driver.h"
 
-#define SLOTS 512
+#define SLOTS 1024
 
 _Static_assert(SP_ENTRY_COUNT < SLOTS / 2, "the table is at most half full");
 
@@ -71,6 +71,8 @@ void sp_lookup_fill(void)
 #define SP_EACH_HOOK(api, symbol, since, suffix, params, raw_args, args)                           \
         add((void *)sp_driver.symbol##suffix, (void *)symbol##suffix);
 #define SP_EACH_RETRY(api, symbol, since, suffix, params, raw_args)                                \
+        add((void *)sp_driver.symbol##suffix, (void *)symbol##suffix);
+#define SP_EACH_SUBMIT(api, symbol, since, suffix, kind, params, raw_args, stream)                 \
         add((void *)sp_driver.symbol##suffix, (void *)symbol##suffix);
 #include "driver/entry_points.def"
 }

@@ -9,6 +9,9 @@
  *   2. Does the driver have the function? If not, say so as a driver would.
  *   3. Whose call is it: the handler's, or the driver's, untouched?
  *
+ * What submits work has no handler: a launch has 5 ns to spare. It is noted in line, and called
+ * once more if memory was short.
+ *
  * The functions that find and start the driver always have a handler: they are
  * how the shim begins.
  */
@@ -20,6 +23,8 @@
 #include "base/lock.h"
 #include "driver/driver.h"
 #include "route/perform.h"
+#include "route/route.h"
+#include "track/submit.h"
 
 /* Stream 0 means one of two streams, by the variant of the function that was called; from the
  * handler on it is explicit. The two handles are NVIDIA's (cuda.h, CU_STREAM_LEGACY). */
@@ -44,7 +49,7 @@ static const CUlaunchConfig *launch_on(CUstream stream, const CUlaunchConfig *co
 #define STARTS(entry) ((entry) < SP_ENTRY_cuMemAlloc_v2)
 
 /* Step 1 where the shim has not begun. Return: does the handler take the call? */
-static __attribute__((cold, noinline)) bool prepare(bool starts)
+static SP_COLD bool prepare(bool starts)
 {
         int count;
 
@@ -60,7 +65,7 @@ static __attribute__((cold, noinline)) bool prepare(bool starts)
 
 /* Step 2 where the driver has nothing to call. The stub library of the CUDA toolkit answers the
  * first when there is no driver. */
-static __attribute__((cold, noinline)) CUresult refuse(void)
+static SP_COLD CUresult refuse(void)
 {
         return sp_driver_is_loaded() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_STUB_LIBRARY;
 }
@@ -90,6 +95,37 @@ static __attribute__((cold, noinline)) CUresult refuse(void)
                 result = sp_driver.symbol##suffix raw_args;                                        \
                 if (result == CUDA_ERROR_OUT_OF_MEMORY && handled && sp_relieve())                 \
                         result = sp_driver.symbol##suffix raw_args;                                \
+                return result;                                                                     \
+        }
+/* The second try is a function of its own: the first one has nothing to remember for it. */
+#define SP_EACH_SUBMIT(api, symbol, since, suffix, kind, params, raw_args, target)                 \
+        static inline CUresult submit_##symbol##suffix params                                      \
+        {                                                                                          \
+                struct sp_submitter *self = sp_submit_enter();                                     \
+                CUresult result;                                                                   \
+                                                                                                   \
+                sp_submit_mark(target, SP_SUBMIT_##kind);                                          \
+                result = sp_driver.symbol##suffix raw_args;                                        \
+                sp_submit_leave(self);                                                             \
+                return result;                                                                     \
+        }                                                                                          \
+        static SP_COLD CUresult resubmit_##symbol##suffix params                                   \
+        {                                                                                          \
+                return sp_relieve() ? submit_##symbol##suffix raw_args : CUDA_ERROR_OUT_OF_MEMORY; \
+        }                                                                                          \
+        CUresult CUDAAPI symbol##suffix params                                                     \
+        {                                                                                          \
+                CUresult result;                                                                   \
+                                                                                                   \
+                assert(sp_lock_held() == SP_RANK_NONE);                                            \
+                if (!sp_life_has_begun() && !prepare(false))                                       \
+                        return sp_driver.symbol##suffix ? sp_driver.symbol##suffix raw_args        \
+                                                        : refuse();                                \
+                if (!sp_driver.symbol##suffix)                                                     \
+                        return refuse();                                                           \
+                result = submit_##symbol##suffix raw_args;                                         \
+                if (result == CUDA_ERROR_OUT_OF_MEMORY)                                            \
+                        return resubmit_##symbol##suffix raw_args;                                 \
                 return result;                                                                     \
         }
 #include "driver/entry_points.def"

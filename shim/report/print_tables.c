@@ -56,6 +56,9 @@ static const struct row rows[] = {
         {#api, #symbol #suffix, "handled", since},
 #define SP_RETRY(api, symbol, since, suffix, params, raw_args)                                     \
         {#api, #symbol #suffix, "forwarded; once more if memory was short", since},
+#define SP_SUBMIT(api, symbol, since, suffix, kind, params, raw_args, stream)                      \
+        {#api, #symbol #suffix, "notes that its stream has work; once more if memory was short",   \
+         since},
 #define SP_CALL(api, symbol, since, suffix)
 #include "driver/entry_points.def"
 };

@@ -20,6 +20,7 @@
 #include "track/backing.h"
 #include "track/ledger.h"
 #include "track/state.h"
+#include "track/submit.h"
 
 static void remove_from_model(struct sp_context *context)
 {
@@ -35,8 +36,11 @@ static void remove_from_model(struct sp_context *context)
 
 static void begin_end(struct sp_context *context)
 {
-        if (context)
-                sp_context_begin_end(context);
+        if (!context)
+                return;
+        sp_context_begin_end(context);
+        /* Handles of its streams, and its own, may soon mean others. */
+        sp_submit_forget();
 }
 
 static void finish_end(struct sp_context *context, bool ended)

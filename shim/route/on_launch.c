@@ -17,6 +17,7 @@
 #include "route/route.h"
 #include "track/event.h"
 #include "track/state.h"
+#include "track/submit.h"
 
 /* Before the call that makes it so: another thread may query in between. */
 static void taint(CUevent handle, bool forever)
@@ -43,6 +44,19 @@ static void taint_launch_events(const CUlaunchConfig *config)
         }
 }
 
+static CUresult launch(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
+{
+        struct sp_submitter *self = sp_submit_enter();
+        CUresult result;
+
+        /* Without a configuration the driver refuses. */
+        if (config)
+                sp_submit_mark(config->hStream, SP_SUBMIT_LAUNCH);
+        result = sp_driver.cuLaunchKernelEx(config, f, params, extra);
+        sp_submit_leave(self);
+        return result;
+}
+
 CUresult CUDAAPI sp_on_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params,
                                         void **extra)
 {
@@ -50,9 +64,33 @@ CUresult CUDAAPI sp_on_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction
 
         if (config && config->attrs)
                 taint_launch_events(config);
-        result = sp_driver.cuLaunchKernelEx(config, f, params, extra);
+        result = launch(config, f, params, extra);
         if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
-                result = sp_driver.cuLaunchKernelEx(config, f, params, extra);
+                result = launch(config, f, params, extra);
+        return result;
+}
+
+static CUresult launch_on_all(CUDA_LAUNCH_PARAMS *list, unsigned int count, unsigned int flags)
+{
+        struct sp_submitter *self = sp_submit_enter();
+        CUresult result;
+
+        for (unsigned int i = 0; list && i < count; i++)
+                sp_submit_mark(list[i].hStream ? list[i].hStream : CU_STREAM_LEGACY,
+                               SP_SUBMIT_LAUNCH);
+        result = sp_driver.cuLaunchCooperativeKernelMultiDevice(list, count, flags);
+        sp_submit_leave(self);
+        return result;
+}
+
+/* The driver takes no default stream here; it is the one to say so. */
+CUresult CUDAAPI sp_on_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list,
+                                                            unsigned int count, unsigned int flags)
+{
+        CUresult result = launch_on_all(list, count, flags);
+
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
+                result = launch_on_all(list, count, flags);
         return result;
 }
 

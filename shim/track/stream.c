@@ -19,6 +19,7 @@
 
 #include "base/lock.h"
 #include "track/state.h"
+#include "track/submit.h"
 
 /*
  * Guarded by: table_lock. Both hold the streams that are not retired; explicit handles only in the
@@ -267,6 +268,7 @@ static void made_in(CUstream handle, struct sp_context *context, unsigned int fl
         /* A destroy call we did not see: the name means a new stream now. */
         if (stale)
                 sp_stream_forget(stale);
+        sp_submit_forget_stream(handle);
         if (context)
                 publish(make(handle, context,
                              flags & CU_STREAM_NON_BLOCKING ? SPM_STREAM_NON_BLOCKING

@@ -15,6 +15,8 @@ int main(void)
 {
 #define SP_EACH_HOOK(api, symbol, since, suffix, params, raw_args, args) puts(#symbol #suffix);
 #define SP_EACH_RETRY(api, symbol, since, suffix, params, raw_args)      puts(#symbol #suffix);
+#define SP_EACH_SUBMIT(api, symbol, since, suffix, kind, params, raw_args, stream)                 \
+        puts(#symbol #suffix);
 #include "driver/entry_points.def"
         return 0;
 }

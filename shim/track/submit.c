@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Submit -- which streams have work?
+ *
+ * A mark is set after the stream was told, so whoever finds it may rely on that.
+ * Nothing is locked: two threads that come with a new stream at the same time both
+ * tell, and one mark is left. Taking a mark away is right at any time, and so is
+ * losing one.
+ *
+ * The other direction has a gap: a thread reads a mark, others forget it and find
+ * that the stream has no work, and only then the thread submits. It says that it
+ * is inside before it reads; membarrier() makes every thread either have said so
+ * for all to see, or read what is there afterwards.
+ */
+
+#define _GNU_SOURCE
+
+#include "track/submit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/life.h"
+#include "report/counters.h"
+
+/* Slots that are tried for a mark. */
+#define REACH                                 8
+
+#define MEMBARRIER_PRIVATE_EXPEDITED          8
+#define MEMBARRIER_REGISTER_PRIVATE_EXPEDITED 16
+
+atomic_uintptr_t sp_submit_marks[SP_SUBMIT_MARKS];
+_Atomic(CUcontext) sp_submit_context;
+
+__thread struct sp_submitter *sp_submitter __attribute__((tls_model("initial-exec")));
+
+/* Atomic: all. */
+static _Atomic(struct sp_submitter *) submitters;
+static atomic_uint epoch = 1;
+static atomic_bool is_registered;
+static atomic_bool is_blind; /* some thread is in no list */
+
+/* threads */
+
+static void end_submitter(void *ended)
+{
+        struct sp_submitter *self = ended;
+
+        sp_submitter = NULL;
+        atomic_store(&self->inside, 0);
+        atomic_store(&self->is_taken, false);
+}
+
+/* May fail: then nobody else gets the record when the thread has ended. */
+static void watch_thread(struct sp_submitter *self)
+{
+        /* Of the C library since 2.18, which has no header for it. */
+        extern int __cxa_thread_atexit_impl(void (*function)(void *), void *argument,
+                                            void *library);
+        extern void *__dso_handle __attribute__((visibility("hidden")));
+
+        __cxa_thread_atexit_impl(end_submitter, self, &__dso_handle);
+}
+
+static struct sp_submitter *take_ended(void)
+{
+        struct sp_submitter *ended = atomic_load(&submitters);
+        bool expected = false;
+
+        for (; ended; ended = ended->next, expected = false)
+                if (atomic_compare_exchange_strong(&ended->is_taken, &expected, true))
+                        return ended;
+        return NULL;
+}
+
+static struct sp_submitter *make(void)
+{
+        struct sp_submitter *made = aligned_alloc(_Alignof(struct sp_submitter), sizeof(*made));
+
+        if (!made)
+                return NULL;
+        memset(made, 0, sizeof(*made));
+        atomic_init(&made->is_taken, true);
+        made->next = atomic_load(&submitters);
+        while (!atomic_compare_exchange_weak(&submitters, &made->next, made))
+                ;
+        return made;
+}
+
+struct sp_submitter *sp_submitter_settle(void)
+{
+        /* Shared by all threads for which there is no memory: says nothing about any of them. */
+        static struct sp_submitter unseen;
+        struct sp_submitter *self = take_ended();
+
+        if (!self)
+                self = make();
+        if (!self) {
+                atomic_store(&is_blind, true);
+                return &unseen;
+        }
+        self->told_epoch = 0;
+        sp_submitter = self;
+        watch_thread(self);
+        return self;
+}
+
+/* marks */
+
+static atomic_uintptr_t *slot(uintptr_t key, unsigned int step)
+{
+        return &sp_submit_marks[(sp_submit_home(key) + step) % SP_SUBMIT_MARKS];
+}
+
+static bool is_marked(uintptr_t key)
+{
+        for (unsigned int i = 0; i < REACH; i++)
+                if (atomic_load(slot(key, i)) == key)
+                        return true;
+        return false;
+}
+
+static void set_mark(uintptr_t key)
+{
+        for (unsigned int i = 0; i < REACH; i++) {
+                uintptr_t found = 0;
+
+                if (atomic_compare_exchange_strong(slot(key, i), &found, key) || found == key)
+                        return;
+        }
+        atomic_store(slot(key, 0), key);
+}
+
+static void drop_mark(uintptr_t key)
+{
+        for (unsigned int i = 0; i < REACH; i++) {
+                uintptr_t found = key;
+
+                atomic_compare_exchange_strong(slot(key, i), &found, 0);
+        }
+}
+
+/* telling */
+
+/* A stream as it is meant here: in this context, by this thread, since marks were last forgotten.
+ */
+struct meaning {
+        CUstream handle;
+        CUcontext only;    /* sp_submit_context at the beginning */
+        CUcontext context; /* the current one, where it makes a difference */
+        unsigned int epoch;
+};
+
+/* Handles and contexts are addresses, and even. */
+static uintptr_t key_of(const struct meaning *meaning)
+{
+        if (meaning->handle == CU_STREAM_LEGACY && meaning->only)
+                return (uintptr_t)meaning->context | (uintptr_t)CU_STREAM_LEGACY;
+        return (uintptr_t)meaning->handle;
+}
+
+static bool is_known(const struct meaning *meaning)
+{
+        const struct sp_submitter *self = sp_submitter;
+
+        if (meaning->handle != CU_STREAM_PER_THREAD)
+                return is_marked(key_of(meaning));
+        return self && self->told_epoch == meaning->epoch &&
+               (!meaning->only || self->told_context == meaning->context);
+}
+
+static void make_known(const struct meaning *meaning)
+{
+        struct sp_submitter *self = sp_submitter;
+
+        if (meaning->handle != CU_STREAM_PER_THREAD) {
+                set_mark(key_of(meaning));
+                /* Its mark would be found without a look at the context. */
+                if (meaning->handle == CU_STREAM_LEGACY && atomic_load(&sp_submit_context))
+                        drop_mark((uintptr_t)CU_STREAM_LEGACY);
+        } else if (self) {
+                self->told_epoch = meaning->epoch;
+                self->told_context = meaning->context;
+        }
+}
+
+static struct meaning look(CUstream handle, enum sp_submit_class class)
+{
+        struct meaning meaning = {
+                .handle = handle,
+                .only = atomic_load(&sp_submit_context),
+                .epoch = atomic_load(&epoch),
+        };
+        bool is_default = handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+
+        if (meaning.only && (is_default || class == SP_SUBMIT_COPY) &&
+            (!sp_driver.cuCtxGetCurrent ||
+             sp_driver.cuCtxGetCurrent(&meaning.context) != CUDA_SUCCESS))
+                meaning.context = NULL;
+        return meaning;
+}
+
+void sp_submit_slow(CUstream handle, enum sp_submit_class class)
+{
+        struct meaning meaning = look(handle, class);
+        bool is_elsewhere = class == SP_SUBMIT_COPY && meaning.context != meaning.only;
+
+        if (is_known(&meaning) && !is_elsewhere)
+                return;
+        if (sp_life_is_on() && sp_config()->mode == SP_MODE_POOL)
+                sp_count(streams_marked);
+        make_known(&meaning);
+}
+
+/* forgetting */
+
+void sp_submit_forget(void)
+{
+        unsigned int next = atomic_fetch_add(&epoch, 1) + 1;
+
+        /* 0 is no epoch. */
+        if (next == 0)
+                atomic_fetch_add(&epoch, 1);
+        for (unsigned int i = 0; i < SP_SUBMIT_MARKS; i++)
+                atomic_store_explicit(&sp_submit_marks[i], 0, memory_order_relaxed);
+}
+
+void sp_submit_forget_stream(CUstream handle)
+{
+        if (handle && handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD)
+                drop_mark((uintptr_t)handle);
+}
+
+void sp_submit_watch(CUcontext only)
+{
+        atomic_store(&sp_submit_context, only);
+        drop_mark((uintptr_t)CU_STREAM_LEGACY);
+}
+
+/* A barrier in every thread of the process, at some point of what it does meanwhile. */
+static bool fence_everybody(void)
+{
+        int before = errno;
+        bool done;
+
+        if (!atomic_load(&is_registered) &&
+            syscall(SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0) == 0)
+                atomic_store(&is_registered, true);
+        done = atomic_load(&is_registered) &&
+               syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0) == 0;
+        errno = before;
+        return done;
+}
+
+bool sp_submit_quiesce(void)
+{
+        sp_submit_forget();
+        if (!fence_everybody() || atomic_load(&is_blind))
+                return false;
+        for (struct sp_submitter *each = atomic_load(&submitters); each; each = each->next)
+                if (atomic_load_explicit(&each->inside, memory_order_acquire))
+                        return false;
+        return true;
+}

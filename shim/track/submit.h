@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SP_TRACK_SUBMIT_H
+#define SP_TRACK_SUBMIT_H
+
+/*
+ * Submit -- which streams have work?
+ *
+ * While only one stream of a context has work, memory that was freed can be used
+ * again on it at once. So every call that gives a stream work passes here, before
+ * the driver sees it: the first one on a stream is told, the others find the mark
+ * that it left and cost a few loads.
+ *
+ *   self = sp_submit_enter();
+ *   sp_submit_mark(stream, SP_SUBMIT_LAUNCH);
+ *   ... the driver's call ...
+ *   sp_submit_leave(self);
+ *
+ * Somebody who wants to hear of streams again takes all marks away, and has to
+ * know that nobody has read one and is yet to submit: sp_submit_quiesce(). What
+ * that costs, its caller pays; a launch stores two words of its thread's own, and
+ * fences nothing.
+ *
+ * CU_STREAM_LEGACY is another stream in every context, and CU_STREAM_PER_THREAD in
+ * every thread as well. As long as sp_submit_context is NULL, contexts make no
+ * difference: a default stream is told once, whichever context is current.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "driver/driver.h"
+
+enum sp_submit_class {
+        SP_SUBMIT_LAUNCH, /* a kernel: of its stream's own context */
+        SP_SUBMIT_COPY,   /* anything else: may touch memory of any context */
+};
+
+/*
+ * Handles of streams that are known to have work, each in the slot that is its home or in one
+ * behind it. A mark may be lost, to another stream's: then its stream is told again.
+ */
+#define SP_SUBMIT_MARKS 256
+extern atomic_uintptr_t sp_submit_marks[SP_SUBMIT_MARKS];
+
+/*
+ * The one context in which submissions need no second look; NULL while no context does. In any
+ * other one a default stream is told by itself, and a copy each time: it may touch memory of a
+ * context whose streams know nothing of it. Set by sp_submit_watch().
+ */
+extern _Atomic(CUcontext) sp_submit_context;
+
+/*
+ * A thread that has submitted. Atomic: inside, is_taken. Written once before publication: next. The
+ * others are its thread's own. Never freed, so that a list of them needs no lock; that of a thread
+ * that has ended is the next one's.
+ */
+struct sp_submitter {
+        atomic_uint inside; /* calls it is in: a callback of the driver's may submit, too */
+        atomic_bool is_taken;
+        struct sp_submitter *next;
+
+        /* When and where its per-thread stream was told; epoch 0 is never. */
+        unsigned int told_epoch;
+        CUcontext told_context;
+} __attribute__((aligned(64)));
+
+/* Per thread, because it says which one this is; initial-exec, so that reading it is one load. */
+extern __thread struct sp_submitter *sp_submitter __attribute__((tls_model("initial-exec")));
+
+/* For the inline functions: this thread's, which it did not have; and what a mark does not answer.
+ */
+struct sp_submitter *sp_submitter_settle(void);
+void sp_submit_slow(CUstream handle, enum sp_submit_class class);
+
+static inline unsigned int sp_submit_home(uintptr_t key)
+{
+        return (unsigned int)(key * UINT64_C(0x9e3779b97f4a7c15) >> 56) % SP_SUBMIT_MARKS;
+}
+
+/* From here to sp_submit_leave() this thread may have read a mark and not yet submitted. */
+static inline struct sp_submitter *sp_submit_enter(void)
+{
+        struct sp_submitter *self = sp_submitter;
+        unsigned int inside;
+
+        if (!self)
+                self = sp_submitter_settle();
+        inside = atomic_load_explicit(&self->inside, memory_order_relaxed);
+        atomic_store_explicit(&self->inside, inside + 1, memory_order_relaxed);
+        /* Marks are read after this; for the processor, sp_submit_quiesce() sees to it. */
+        atomic_signal_fence(memory_order_seq_cst);
+        return self;
+}
+
+/**
+ * sp_submit_mark() - work for this stream is about to be submitted
+ * @handle: never 0: the hook has said which default stream is meant
+ *
+ * Acquires what the one who told of the stream did about it.
+ */
+static inline void sp_submit_mark(CUstream handle, enum sp_submit_class class)
+{
+        uintptr_t key = (uintptr_t)handle;
+        bool is_known = atomic_load_explicit(&sp_submit_marks[sp_submit_home(key)],
+                                             memory_order_acquire) == key;
+
+        if (class == SP_SUBMIT_COPY)
+                is_known =
+                        is_known && !atomic_load_explicit(&sp_submit_context, memory_order_relaxed);
+        if (!is_known)
+                sp_submit_slow(handle, class);
+}
+
+static inline void sp_submit_leave(struct sp_submitter *self)
+{
+        unsigned int inside = atomic_load_explicit(&self->inside, memory_order_relaxed);
+
+        atomic_store_explicit(&self->inside, inside - 1, memory_order_release);
+}
+
+/** sp_submit_forget() - the next submission on every stream is told again. */
+void sp_submit_forget(void);
+
+/** sp_submit_forget_stream() - the same for a handle that is about to mean nothing, or another
+ * stream. */
+void sp_submit_forget_stream(CUstream handle);
+
+/**
+ * sp_submit_quiesce() - forget, and see whether that is all there is to it
+ *
+ * Call it before the wait, or whatever else shows that streams have no work any more: what is
+ * submitted while it lasts has to be told.
+ *
+ * Return: true if every submission that is not told from now on had been handed to the driver
+ * before the call returned. False while a thread is inside one, the calling thread not excepted,
+ * and always where the kernel cannot do it (membarrier, Linux 4.14).
+ */
+bool sp_submit_quiesce(void);
+
+/** sp_submit_watch() - sets sp_submit_context; default streams are told again. */
+void sp_submit_watch(CUcontext only);
+
+#endif

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Submit -- which streams are known to have work, and when nobody relies on it any more
+ *
+ * That every hook passes here is tested in submit_hooks.c.
+ */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdlib.h>
+
+#include "report/counters.h"
+#include "tests/shim/begin.h"
+#include "track/context.h"
+#include "track/submit.h"
+
+#define STREAMS 64
+#define THREADS 50
+
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, long first, long second);
+void __real_sp_submit_slow(CUstream handle, enum sp_submit_class class);
+void __wrap_sp_submit_slow(CUstream handle, enum sp_submit_class class);
+
+static bool is_host_full, is_kernel_old;
+static CUcontext context;
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+        return is_host_full ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+long __wrap_syscall(long number, long first, long second)
+{
+        if (!is_kernel_old)
+                return __real_syscall(number, first, second);
+        errno = ENOSYS;
+        return -1;
+}
+
+static void start(void)
+{
+        context = begin_on(0);
+}
+
+TestSuite(submit, .init = start);
+
+static void submit(CUstream handle, enum sp_submit_class class)
+{
+        struct sp_submitter *self = sp_submit_enter();
+
+        sp_submit_mark(handle, class);
+        sp_submit_leave(self);
+}
+
+/* How often is somebody told when this is submitted? */
+static unsigned int told(CUstream handle, enum sp_submit_class class)
+{
+        uint64_t before = sp_counter_sum(SP_COUNTER_streams_marked);
+
+        submit(handle, class);
+        return (unsigned int)(sp_counter_sum(SP_COUNTER_streams_marked) - before);
+}
+
+#define LAUNCHED(handle) told(handle, SP_SUBMIT_LAUNCH)
+#define COPIED(handle)   told(handle, SP_SUBMIT_COPY)
+
+static CUstream fake(unsigned int number)
+{
+        return (CUstream)(uintptr_t)(0x555500001000 + number * 0x2a0);
+}
+
+Test(submit, tells_of_a_stream_once)
+{
+        cr_expect_eq(LAUNCHED(fake(1)), 1);
+        cr_expect_eq(LAUNCHED(fake(1)), 0);
+        cr_expect_eq(COPIED(fake(1)), 0);
+        cr_expect_eq(COPIED(fake(2)), 1);
+        cr_expect_eq(LAUNCHED(fake(2)), 0);
+        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 1);
+        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 0);
+}
+
+Test(submit, keeps_many_streams_apart)
+{
+        unsigned int again = 0;
+
+        for (unsigned int i = 0; i < STREAMS; i++)
+                cr_expect_eq(LAUNCHED(fake(i)), 1, "stream %u", i);
+        for (unsigned int i = 0; i < STREAMS; i++)
+                again += LAUNCHED(fake(i));
+        cr_expect_eq(again, 0, "%u were told again", again);
+}
+
+/* More than there is room for: each is told, some more than once. */
+Test(submit, tells_of_every_stream_of_more_than_it_can_mark)
+{
+        for (unsigned int i = 0; i < 10 * SP_SUBMIT_MARKS; i++)
+                cr_expect_eq(LAUNCHED(fake(i)), 1, "stream %u", i);
+        cr_expect_eq(LAUNCHED(fake(10 * SP_SUBMIT_MARKS - 1)), 0);
+}
+
+Test(submit, tells_again_of_a_stream_that_was_forgotten)
+{
+        for (unsigned int i = 0; i < STREAMS; i++)
+                submit(fake(i), SP_SUBMIT_LAUNCH);
+        submit(CU_STREAM_PER_THREAD, SP_SUBMIT_LAUNCH);
+        sp_submit_forget_stream(fake(3));
+        cr_expect_eq(LAUNCHED(fake(2)), 0);
+        cr_expect_eq(LAUNCHED(fake(3)), 1);
+        sp_submit_forget();
+        for (unsigned int i = 0; i < STREAMS; i++)
+                cr_expect_eq(LAUNCHED(fake(i)), 1, "stream %u", i);
+        cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 1);
+        cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 0);
+}
+
+/* The driver gives out the handle of a destroyed stream again. */
+Test(submit, tells_of_a_new_stream_with_an_old_handle)
+{
+        CUstream stream, again;
+
+        cr_assert_eq(sp_on_cuStreamCreate(&stream, 0), CUDA_SUCCESS);
+        cr_expect_eq(LAUNCHED(stream), 1);
+        cr_assert_eq(sp_on_cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuStreamCreate(&again, 0), CUDA_SUCCESS);
+        cr_assert_eq(again, stream);
+        cr_expect_eq(LAUNCHED(again), 1);
+}
+
+Test(submit, forgets_what_is_of_a_context_that_ends)
+{
+        submit(fake(1), SP_SUBMIT_LAUNCH);
+        cr_assert_not_null(sp_context_of(context));
+        cr_assert_eq(sp_on_cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+        cr_expect_eq(LAUNCHED(fake(1)), 1);
+}
+
+static void *in_thread(void *count)
+{
+        cuCtxSetCurrent(context);
+        *(unsigned int *)count = LAUNCHED(CU_STREAM_PER_THREAD);
+        *(unsigned int *)count += LAUNCHED(CU_STREAM_PER_THREAD);
+        return NULL;
+}
+
+Test(submit, tells_of_the_stream_of_each_thread)
+{
+        cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 1);
+        cr_expect_eq(COPIED(CU_STREAM_PER_THREAD), 0);
+        for (int i = 0; i < 3; i++) {
+                unsigned int count = 0;
+                pthread_t thread;
+
+                pthread_create(&thread, NULL, in_thread, &count);
+                pthread_join(thread, NULL);
+                cr_expect_eq(count, 1, "%u in a new thread", count);
+        }
+        cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 0);
+}
+
+/* contexts */
+
+static CUcontext other_context(void)
+{
+        CUcontext other;
+
+        cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+        return other;
+}
+
+Test(submit, knows_default_streams_by_context_where_that_matters)
+{
+        CUcontext other = other_context();
+
+        submit(CU_STREAM_LEGACY, SP_SUBMIT_LAUNCH);
+        submit(CU_STREAM_PER_THREAD, SP_SUBMIT_LAUNCH);
+        sp_submit_watch(context);
+        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 1, "it was told for no context in particular");
+        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 0);
+        cuCtxSetCurrent(other);
+        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 1);
+        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 0);
+        cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 1);
+        cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 0);
+        cuCtxSetCurrent(context);
+        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 0);
+        cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 1);
+        sp_submit_watch(NULL);
+        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 1);
+}
+
+Test(submit, tells_of_every_copy_from_another_context)
+{
+        CUcontext other = other_context();
+
+        submit(fake(1), SP_SUBMIT_COPY);
+        sp_submit_watch(context);
+        cr_expect_eq(COPIED(fake(1)), 0);
+        cuCtxSetCurrent(other);
+        cr_expect_eq(LAUNCHED(fake(1)), 0, "a kernel stays in the context of its stream");
+        cr_expect_eq(COPIED(fake(1)), 1);
+        cr_expect_eq(COPIED(fake(1)), 1);
+        cuCtxSetCurrent(NULL);
+        cr_expect_eq(COPIED(fake(1)), 1);
+        cuCtxSetCurrent(context);
+        cr_expect_eq(COPIED(fake(1)), 0);
+}
+
+static void observe(void)
+{
+        setenv("STREAMPOOL_MODE", "observe", 1);
+        start();
+}
+
+Test(submit_observe, tells_nobody_where_nothing_is_pooled, .init = observe)
+{
+        cr_expect_eq(LAUNCHED(fake(1)), 0);
+        cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 0);
+}
+
+Test(submit, tells_nobody_when_the_shim_is_off)
+{
+        sp_life_off("this is a test");
+        cr_expect_eq(LAUNCHED(fake(1)), 0);
+}
+
+/* quiet */
+
+Test(submit, is_quiet_when_nobody_is_inside)
+{
+        submit(fake(1), SP_SUBMIT_LAUNCH);
+        cr_expect(sp_submit_quiesce());
+        cr_expect_eq(LAUNCHED(fake(1)), 1);
+}
+
+static sem_t arrived, leave;
+
+static void *stay_inside(void *argument)
+{
+        struct sp_submitter *self = sp_submit_enter();
+
+        sp_submit_mark(fake(1), SP_SUBMIT_LAUNCH);
+        sem_post(&arrived);
+        sem_wait(&leave);
+        /* A callback of the driver's that submits, too. */
+        submit(fake(1), SP_SUBMIT_LAUNCH);
+        sem_post(&arrived);
+        sem_wait(&leave);
+        sp_submit_leave(self);
+        return argument;
+}
+
+Test(submit, is_not_quiet_while_a_thread_is_inside)
+{
+        pthread_t thread;
+
+        sem_init(&arrived, 0, 0);
+        sem_init(&leave, 0, 0);
+        pthread_create(&thread, NULL, stay_inside, NULL);
+        for (int i = 0; i < 2; i++) {
+                sem_wait(&arrived);
+                cr_expect_not(sp_submit_quiesce());
+                cr_expect_not(sp_submit_quiesce());
+                sem_post(&leave);
+        }
+        pthread_join(thread, NULL);
+        cr_expect(sp_submit_quiesce());
+}
+
+Test(submit, is_not_quiet_inside_a_submission_of_its_own)
+{
+        struct sp_submitter *self = sp_submit_enter();
+
+        cr_expect_not(sp_submit_quiesce());
+        sp_submit_leave(self);
+        cr_expect(sp_submit_quiesce());
+}
+
+Test(submit, is_never_quiet_where_the_kernel_cannot_tell)
+{
+        is_kernel_old = true;
+        errno = 0;
+        cr_expect_not(sp_submit_quiesce());
+        cr_expect_eq(errno, 0);
+}
+
+Test(submit, is_never_quiet_when_it_has_lost_a_thread)
+{
+        is_host_full = true;
+        cr_expect_eq(LAUNCHED(fake(1)), 1);
+        cr_expect_eq(LAUNCHED(fake(1)), 0);
+        cr_expect_geq(LAUNCHED(CU_STREAM_PER_THREAD), 1);
+        cr_expect_geq(LAUNCHED(CU_STREAM_PER_THREAD), 1);
+        cr_expect_not(sp_submit_quiesce());
+}
+
+static void *note_record(void *record)
+{
+        submit(fake(1), SP_SUBMIT_LAUNCH);
+        *(struct sp_submitter **)record = sp_submitter;
+        return NULL;
+}
+
+Test(submit, a_thread_takes_over_the_record_of_one_that_has_ended)
+{
+        struct sp_submitter *first = NULL;
+
+        for (int i = 0; i < THREADS; i++) {
+                struct sp_submitter *record = NULL;
+                pthread_t thread;
+
+                pthread_create(&thread, NULL, note_record, &record);
+                pthread_join(thread, NULL);
+                cr_assert_not_null(record);
+                first = first ? first : record;
+                cr_expect_eq(record, first);
+        }
+}
+
+/*
+ * The race that all of this is about. If nobody told since before the quiet moment, then whatever
+ * is submitted before somebody tells again is wrong.
+ */
+
+#define ROUNDS 20000
+
+static atomic_uint tells = 1, quiet_since, wrong;
+static atomic_bool is_over;
+static _Thread_local bool has_told;
+
+void __wrap_sp_submit_slow(CUstream handle, enum sp_submit_class class)
+{
+        has_told = true;
+        atomic_fetch_add(&tells, 1);
+        __real_sp_submit_slow(handle, class);
+}
+
+static void *keep_submitting(void *argument)
+{
+        unsigned int delay = 0;
+
+        while (!atomic_load(&is_over)) {
+                struct sp_submitter *self = sp_submit_enter();
+
+                has_told = false;
+                sp_submit_mark(fake(1), SP_SUBMIT_LAUNCH);
+                if (++delay % 16 == 0)
+                        sched_yield();
+                if (!has_told && atomic_load(&tells) == atomic_load(&quiet_since))
+                        atomic_fetch_add(&wrong, 1);
+                sp_submit_leave(self);
+        }
+        return argument;
+}
+
+Test(submit, nobody_submits_untold_after_a_quiet_moment)
+{
+        unsigned int quiet = 0;
+        pthread_t threads[3];
+
+        for (int i = 0; i < 3; i++)
+                pthread_create(&threads[i], NULL, keep_submitting, NULL);
+        for (int i = 0; i < ROUNDS; i++) {
+                unsigned int before = atomic_load(&tells);
+
+                if (!sp_submit_quiesce())
+                        continue;
+                quiet++;
+                if (atomic_load(&tells) == before)
+                        atomic_store(&quiet_since, before);
+        }
+        atomic_store(&is_over, true);
+        for (int i = 0; i < 3; i++)
+                pthread_join(threads[i], NULL);
+        cr_expect_eq(atomic_load(&wrong), 0, "%u, after %u quiet moments", atomic_load(&wrong),
+                     quiet);
+}
