@@ -29,6 +29,7 @@ void __real_sp_submit_slow(CUstream handle, enum sp_submit_class class);
 void __wrap_sp_submit_slow(CUstream handle, enum sp_submit_class class);
 
 static bool is_host_full, is_kernel_old;
+static void (*at_barrier)(void);
 static CUcontext context;
 
 void *__wrap_aligned_alloc(size_t alignment, size_t size)
@@ -38,6 +39,8 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
 
 long __wrap_syscall(long number, long first, long second)
 {
+        if (at_barrier && first == 8 /* MEMBARRIER_CMD_PRIVATE_EXPEDITED */)
+                at_barrier();
         if (!is_kernel_old)
                 return __real_syscall(number, first, second);
         errno = ENOSYS;
@@ -281,6 +284,29 @@ Test(submit, is_not_quiet_inside_a_submission_of_its_own)
         cr_expect_not(sp_submit_quiesce());
         sp_submit_leave(self);
         cr_expect(sp_submit_quiesce());
+}
+
+static struct sp_submitter *seen_inside;
+static unsigned int marks_left, barriers;
+
+/* What a thread has done shows at the barrier only. */
+static void show_up(void)
+{
+        barriers++;
+        for (unsigned int i = 0; i < SP_SUBMIT_MARKS; i++)
+                marks_left += atomic_load(&sp_submit_marks[i]) != 0;
+        seen_inside = sp_submit_enter();
+}
+
+/* No race would show this in time: on most processors hardly anything is late. */
+Test(submit, fences_after_forgetting_and_before_looking)
+{
+        submit(fake(1), SP_SUBMIT_LAUNCH);
+        at_barrier = show_up;
+        cr_expect_not(sp_submit_quiesce());
+        cr_expect_eq(barriers, 1);
+        cr_expect_eq(marks_left, 0);
+        sp_submit_leave(seen_inside);
 }
 
 Test(submit, is_never_quiet_where_the_kernel_cannot_tell)
