@@ -207,9 +207,9 @@ static bool is_rash(struct spm_model *model, const struct spm_want *want,
 {
         struct spm_fit fit;
 
-        return request->stage == START && want->size > SPM_HEAP_SMALL &&
-               !want->stream && want->pool->pending_bytes &&
-               spm_fit_bare(model, want, &fit) && fit.block->size != want->size;
+        return request->stage == START && want->size > SPM_HEAP_SMALL && !want->stream &&
+               want->pool->pending_bytes && spm_fit_bare(model, want, &fit) &&
+               fit.block->size != want->size;
 }
 
 static void note_served(struct spm_pool_state *pool, const struct spm_block *block,

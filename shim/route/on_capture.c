@@ -15,6 +15,7 @@
 #include "base/life.h"
 #include "route/perform.h"
 #include "route/route.h"
+#include "route/work.h"
 #include "track/state.h"
 
 static struct sp_stream *start_capture(CUstream handle)
@@ -25,6 +26,7 @@ static struct sp_stream *start_capture(CUstream handle)
 
         if (!stream || atomic_load(&stream->is_capturing))
                 return NULL;
+        sp_work_blur();
         status = spm_capture_begin(sp_model_enter(), stream->model, &actions);
         sp_model_leave();
         if (status != SPM_OK)

@@ -17,6 +17,7 @@
 #include "base/life.h"
 #include "route/perform.h"
 #include "route/route.h"
+#include "route/work.h"
 #include "track/backing.h"
 #include "track/ledger.h"
 #include "track/state.h"
@@ -210,8 +211,12 @@ static void grant(CUcontext handle, enum spm_access access, CUmemAccess_flags fl
 
 CUresult CUDAAPI sp_on_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
-        CUresult result = sp_driver.cuCtxEnablePeerAccess(peer, flags);
+        CUresult result;
 
+        /* What the peer does waits for nothing of ours. */
+        if (sp_life_is_on())
+                sp_work_share(NULL);
+        result = sp_driver.cuCtxEnablePeerAccess(peer, flags);
         if (result == CUDA_SUCCESS)
                 grant(peer, SPM_ACCESS_READ_WRITE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
         return result;

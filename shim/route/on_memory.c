@@ -35,6 +35,7 @@
 #include "route/perform.h"
 #include "route/tick.h"
 #include "route/whole.h"
+#include "route/work.h"
 #include "track/ledger.h"
 #include "track/state.h"
 
@@ -90,6 +91,8 @@ CUresult CUDAAPI sp_on_cuMemFree_v2(CUdeviceptr address)
         /* 3. Into limbo: it waits there for everything its context had submitted. */
         if (sp_route_pools()) {
                 status = spm_free(sp_model_enter(), address, 0, SPM_FREE_SYNC, 0, &block, &actions);
+                if (status == SPM_OK)
+                        sp_work_note(&block);
                 sp_model_leave();
         }
         if (status != SPM_OK)
@@ -342,6 +345,7 @@ CUresult CUDAAPI sp_on_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
 {
         struct freeing freeing = {.address = address, .function = "cuMemFreeAsync"};
         struct sp_stream *stream = sp_stream_of(handle);
+        struct spm_allocation block;
         struct spm_actions actions;
         enum spm_status status = SPM_E_FOREIGN;
 
@@ -354,8 +358,10 @@ CUresult CUDAAPI sp_on_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
         }
         freeing.known = sp_ledger_take(SP_SPACE_DEVICE, address, &freeing.entry);
         if (sp_route_pools() && stream) {
-                status = spm_free(sp_model_enter(), address, 0, SPM_FREE_ASYNC, stream->model, NULL,
-                                  &actions);
+                status = spm_free(sp_model_enter(), address, 0, SPM_FREE_ASYNC, stream->model,
+                                  &block, &actions);
+                if (status == SPM_OK)
+                        sp_work_note(&block);
                 sp_model_leave();
         }
         if (status != SPM_OK)

@@ -21,6 +21,7 @@
 #include "base/life.h"
 #include "route/perform.h"
 #include "route/route.h"
+#include "route/work.h"
 #include "track/backing.h"
 #include "track/ledger.h"
 #include "track/state.h"
@@ -136,9 +137,13 @@ static void set_user(const struct spm_allocation *block, uint64_t user)
         sp_model_leave();
 }
 
-/* Known outside from now on: never served again (Q3). */
+/* Known outside from now on: never served again (Q3), and work of its last owner has ended. */
 static void export(const struct spm_allocation *block)
 {
+        struct sp_context *context = context_of(block);
+
+        if (context)
+                sp_work_share(context);
         spm_export(sp_model_enter(), block->address);
         sp_model_leave();
 }

@@ -20,6 +20,7 @@
 #include "route/stamps.h"
 #include "route/tick.h"
 #include "route/whole.h"
+#include "route/work.h"
 #include "track/state.h"
 #include "track/stream.h"
 
@@ -361,6 +362,8 @@ bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocati
         spares.count = 0;
         do {
                 status = spm_alloc(sp_model_enter(), &request, block, &actions);
+                if (status == SPM_OK)
+                        sp_work_note(block);
                 sp_model_leave();
                 kept = perform_all(&actions, &request, &spares);
         } while (status == SPM_AGAIN && ++steps < STEPS_MAX);

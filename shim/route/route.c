@@ -8,11 +8,13 @@
 #include "base/life.h"
 #include "route/perform.h"
 #include "route/tick.h"
+#include "route/work.h"
 #include "track/state.h"
 
 bool sp_route_start(void)
 {
         sp_stream_thread_ends = sp_order_thread_ends;
+        sp_work_start();
         return sp_state_start();
 }
 
@@ -41,7 +43,10 @@ struct sp_context *sp_route_pooling_context(void)
 {
         struct sp_context *context = may_pool() ? sp_context_current() : NULL;
 
-        return context && sp_context_pools(context) ? context : NULL;
+        if (!context || !sp_context_pools(context))
+                return NULL;
+        sp_work_watch(context);
+        return context;
 }
 
 struct sp_stream *sp_route_pooling_stream(CUstream handle)
@@ -52,6 +57,7 @@ struct sp_stream *sp_route_pooling_stream(CUstream handle)
             !atomic_load_explicit(&stream->context->device->is_default_current,
                                   memory_order_relaxed))
                 return NULL;
+        sp_work_watch(stream->context);
         return stream;
 }
 
@@ -110,12 +116,19 @@ void sp_sync_start(struct sp_sync *sync, struct sp_context *context, struct spm_
 void sp_sync_finish(struct sp_sync *sync, enum spm_sync how, CUresult result)
 {
         struct spm_actions actions;
+        struct spm_model *model;
+        bool crowded;
 
         sp_context_note_result(sync->context, result);
         if (!sync->open)
                 return;
-        spm_sync_end(sp_model_enter(), &sync->ticket, how, result == CUDA_SUCCESS, &actions);
+        model = sp_model_enter();
+        spm_sync_end(model, &sync->ticket, how, result == CUDA_SUCCESS, &actions);
+        crowded = how == SPM_SYNC_WAIT && result == CUDA_SUCCESS && sync->context &&
+                  spm_context_is_crowded(model, sync->context->model);
         sp_model_leave();
         sp_perform(&actions, NULL);
+        if (crowded)
+                sp_work_recount(sync->context);
         sp_tick();
 }

@@ -24,9 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/config.h"
-#include "base/life.h"
-#include "report/counters.h"
+#include "driver/driver.h"
 
 /* Slots that are tried for a mark. */
 #define REACH                                 8
@@ -34,7 +32,13 @@
 #define MEMBARRIER_PRIVATE_EXPEDITED          8
 #define MEMBARRIER_REGISTER_PRIVATE_EXPEDITED 16
 
+/* Marks that are remembered by where they are. */
+#define RECENT 8
+
 atomic_uintptr_t sp_submit_marks[SP_SUBMIT_MARKS];
+bool (*sp_submit_tell)(CUstream handle);
+atomic_uint sp_submit_telling, sp_submit_fresh;
+static atomic_uintptr_t *_Atomic recent[RECENT];
 _Atomic(CUcontext) sp_submit_context;
 
 __thread struct sp_submitter *sp_submitter __attribute__((tls_model("initial-exec")));
@@ -125,15 +129,29 @@ static bool is_marked(uintptr_t key)
         return false;
 }
 
+/* A few marks are found again without a look at all slots. */
+static void note(atomic_uintptr_t *mark)
+{
+        unsigned int before = atomic_fetch_add(&sp_submit_fresh, 1);
+
+        if (before < RECENT)
+                atomic_store(&recent[before], mark);
+}
+
 static void set_mark(uintptr_t key)
 {
         for (unsigned int i = 0; i < REACH; i++) {
                 uintptr_t found = 0;
 
-                if (atomic_compare_exchange_strong(slot(key, i), &found, key) || found == key)
+                if (atomic_compare_exchange_strong(slot(key, i), &found, key)) {
+                        note(slot(key, i));
+                        return;
+                }
+                if (found == key)
                         return;
         }
         atomic_store(slot(key, 0), key);
+        atomic_fetch_add(&sp_submit_fresh, RECENT);
 }
 
 static void drop_mark(uintptr_t key)
@@ -147,87 +165,91 @@ static void drop_mark(uintptr_t key)
 
 /* telling */
 
-/* A stream as it is meant here: in this context, by this thread, since marks were last forgotten.
- */
-struct meaning {
-        CUstream handle;
-        CUcontext only;    /* sp_submit_context at the beginning */
-        CUcontext context; /* the current one, where it makes a difference */
-        unsigned int epoch;
-};
-
-/* Handles and contexts are addresses, and even. */
-static uintptr_t key_of(const struct meaning *meaning)
+/* A launch is known by its mark; a copy only in the context that is the only one. */
+static bool is_elsewhere(enum sp_submit_class class)
 {
-        if (meaning->handle == CU_STREAM_LEGACY && meaning->only)
-                return (uintptr_t)meaning->context | (uintptr_t)CU_STREAM_LEGACY;
-        return (uintptr_t)meaning->handle;
+        CUcontext only = atomic_load(&sp_submit_context);
+        CUcontext current;
+
+        return only && class == SP_SUBMIT_COPY &&
+               (!sp_driver.cuCtxGetCurrent || sp_driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS ||
+                current != only);
 }
 
-static bool is_known(const struct meaning *meaning)
+static bool is_known(CUstream handle)
 {
         const struct sp_submitter *self = sp_submitter;
 
-        if (meaning->handle != CU_STREAM_PER_THREAD)
-                return is_marked(key_of(meaning));
-        return self && self->told_epoch == meaning->epoch &&
-               (!meaning->only || self->told_context == meaning->context);
+        if (handle != CU_STREAM_PER_THREAD)
+                return is_marked((uintptr_t)handle);
+        return self && self->told_epoch == atomic_load(&epoch);
 }
 
-static void make_known(const struct meaning *meaning)
+/* If marks were forgotten while it was told, it is to be told again. */
+static void make_known(CUstream handle, unsigned int since)
 {
         struct sp_submitter *self = sp_submitter;
 
-        if (meaning->handle != CU_STREAM_PER_THREAD) {
-                set_mark(key_of(meaning));
-                /* Its mark would be found without a look at the context. */
-                if (meaning->handle == CU_STREAM_LEGACY && atomic_load(&sp_submit_context))
-                        drop_mark((uintptr_t)CU_STREAM_LEGACY);
-        } else if (self) {
-                self->told_epoch = meaning->epoch;
-                self->told_context = meaning->context;
+        if (handle == CU_STREAM_PER_THREAD) {
+                if (self)
+                        self->told_epoch = since;
+                atomic_fetch_add(&sp_submit_fresh, 1);
+                return;
         }
-}
-
-static struct meaning look(CUstream handle, enum sp_submit_class class)
-{
-        struct meaning meaning = {
-                .handle = handle,
-                .only = atomic_load(&sp_submit_context),
-                .epoch = atomic_load(&epoch),
-        };
-        bool is_default = handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
-
-        if (meaning.only && (is_default || class == SP_SUBMIT_COPY) &&
-            (!sp_driver.cuCtxGetCurrent ||
-             sp_driver.cuCtxGetCurrent(&meaning.context) != CUDA_SUCCESS))
-                meaning.context = NULL;
-        return meaning;
+        set_mark((uintptr_t)handle);
+        if (atomic_load(&epoch) != since)
+                drop_mark((uintptr_t)handle);
 }
 
 void sp_submit_slow(CUstream handle, enum sp_submit_class class)
 {
-        struct meaning meaning = look(handle, class);
-        bool is_elsewhere = class == SP_SUBMIT_COPY && meaning.context != meaning.only;
+        unsigned int since;
 
-        if (is_known(&meaning) && !is_elsewhere)
+        if (!is_elsewhere(class) && is_known(handle))
                 return;
-        if (sp_life_is_on() && sp_config()->mode == SP_MODE_POOL)
-                sp_count(streams_marked);
-        make_known(&meaning);
+        atomic_fetch_add(&sp_submit_telling, 1);
+        since = atomic_load(&epoch);
+        if (!sp_submit_tell || sp_submit_tell(handle))
+                make_known(handle, since);
+        atomic_fetch_sub(&sp_submit_telling, 1);
 }
 
 /* forgetting */
 
-void sp_submit_forget(void)
+static void begin_epoch(void)
 {
         unsigned int next = atomic_fetch_add(&epoch, 1) + 1;
 
         /* 0 is no epoch. */
         if (next == 0)
                 atomic_fetch_add(&epoch, 1);
+}
+
+void sp_submit_forget(void)
+{
+        begin_epoch();
+        atomic_store(&sp_submit_fresh, 0);
         for (unsigned int i = 0; i < SP_SUBMIT_MARKS; i++)
                 atomic_store_explicit(&sp_submit_marks[i], 0, memory_order_relaxed);
+}
+
+/* A mark that is being left is found to be of an old epoch by the one who leaves it. */
+void sp_submit_again_slow(void)
+{
+        unsigned int count;
+
+        begin_epoch();
+        count = atomic_exchange(&sp_submit_fresh, 0);
+        if (count > RECENT) {
+                sp_submit_forget();
+                return;
+        }
+        for (unsigned int i = 0; i < count; i++) {
+                atomic_uintptr_t *mark = atomic_exchange(&recent[i], NULL);
+
+                if (mark)
+                        atomic_store(mark, 0);
+        }
 }
 
 void sp_submit_forget_stream(CUstream handle)
@@ -239,7 +261,6 @@ void sp_submit_forget_stream(CUstream handle)
 void sp_submit_watch(CUcontext only)
 {
         atomic_store(&sp_submit_context, only);
-        drop_mark((uintptr_t)CU_STREAM_LEGACY);
 }
 
 /* A barrier in every thread of the process, at some point of what it does meanwhile. */

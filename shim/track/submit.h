@@ -21,8 +21,10 @@
  * fences nothing.
  *
  * CU_STREAM_LEGACY is another stream in every context, and CU_STREAM_PER_THREAD in
- * every thread as well. As long as sp_submit_context is NULL, contexts make no
- * difference: a default stream is told once, whichever context is current.
+ * every thread as well. A launch on either is told once, whichever context is
+ * current: it touches memory of its own context only, and what follows from a second
+ * one is said when that is seen (route/work.c). A copy may touch memory of any, so
+ * while there is only one it looks whether that is still so.
  */
 
 #include <stdatomic.h>
@@ -43,12 +45,15 @@ enum sp_submit_class {
 #define SP_SUBMIT_MARKS 256
 extern atomic_uintptr_t sp_submit_marks[SP_SUBMIT_MARKS];
 
-/*
- * The one context in which submissions need no second look; NULL while no context does. In any
- * other one a default stream is told by itself, and a copy each time: it may touch memory of a
- * context whose streams know nothing of it. Set by sp_submit_watch().
- */
+/* The only context there is; in any other one a copy is told each time. NULL: nobody cares. Set by
+ * sp_submit_watch(). */
 extern _Atomic(CUcontext) sp_submit_context;
+
+/*
+ * Called before the first submission on a stream since marks were forgotten, with no lock held;
+ * NULL until the shim is on. Return: false if it cannot be relied on that the stream was told.
+ */
+extern bool (*sp_submit_tell)(CUstream handle);
 
 /*
  * A thread that has submitted. Atomic: inside, is_taken. Written once before publication: next. The
@@ -60,9 +65,7 @@ struct sp_submitter {
         atomic_bool is_taken;
         struct sp_submitter *next;
 
-        /* When and where its per-thread stream was told; epoch 0 is never. */
-        unsigned int told_epoch;
-        CUcontext told_context;
+        unsigned int told_epoch; /* when its per-thread stream was; 0 is never */
 } __attribute__((aligned(64)));
 
 /* Per thread, because it says which one this is; initial-exec, so that reading it is one load. */
@@ -119,6 +122,21 @@ static inline void sp_submit_leave(struct sp_submitter *self)
         atomic_store_explicit(&self->inside, inside - 1, memory_order_release);
 }
 
+/*
+ * Somebody is telling, or has left a mark, since sp_submit_again(): both are for that function.
+ */
+extern atomic_uint sp_submit_telling, sp_submit_fresh;
+void sp_submit_again_slow(void);
+
+/** sp_submit_again() - as sp_submit_forget(), and costs two loads where nothing was told since the
+ * last time. One thread at a time. */
+static inline void sp_submit_again(void)
+{
+        if (atomic_load_explicit(&sp_submit_fresh, memory_order_acquire) ||
+            atomic_load_explicit(&sp_submit_telling, memory_order_acquire))
+                sp_submit_again_slow();
+}
+
 /** sp_submit_forget() - the next submission on every stream is told again. */
 void sp_submit_forget(void);
 
@@ -138,7 +156,7 @@ void sp_submit_forget_stream(CUstream handle);
  */
 bool sp_submit_quiesce(void);
 
-/** sp_submit_watch() - sets sp_submit_context; default streams are told again. */
+/** sp_submit_watch() - sets sp_submit_context. */
 void sp_submit_watch(CUcontext only);
 
 #endif

@@ -127,9 +127,27 @@ static void plain_memory_freed_async(void)
         CODE(MemFree, q);
 }
 
-/* A pending asynchronous free of plain memory: the host may not get the block. */
+/* A pending asynchronous free of plain memory, with work on two streams: nobody gets the block. */
 static void plain_memory_freed_async_is_not_handed_out_early(void)
 {
+        CUdeviceptr p, q;
+
+        CODE(MemAlloc, &p, 4 * MIB);
+        CU_OK(cu_spin(&conf.kernels, conf.n1, 20000000));
+        CU_OK(cu_spin(&conf.kernels, conf.n2, 20000000));
+        CU_OK(cu_fill(&conf.kernels, conf.n1, p, MIB, 1));
+        CODE(MemFreeAsync, p, conf.n1);
+        CODE(MemAlloc, &q, 4 * MIB);
+        conf_say("same=%d", p == q);
+        CODE(CtxSynchronize);
+        CODE(MemFree, q);
+}
+
+/* With work on one stream it may be given out again: what the new owner copies there at once, not
+ * on that stream, is not overwritten by the old owner's kernel. */
+static void plain_memory_freed_async_and_written_by_the_host(void)
+{
+        uint32_t word = 7;
         CUdeviceptr p, q;
 
         CODE(MemAlloc, &p, 4 * MIB);
@@ -137,8 +155,11 @@ static void plain_memory_freed_async_is_not_handed_out_early(void)
         CU_OK(cu_fill(&conf.kernels, conf.n1, p, MIB, 1));
         CODE(MemFreeAsync, p, conf.n1);
         CODE(MemAlloc, &q, 4 * MIB);
-        conf_say("same=%d", p == q);
-        CODE(StreamSynchronize, conf.n1);
+        CODE(MemcpyHtoD, q, &word, sizeof(word));
+        CODE(CtxSynchronize);
+        word = 0;
+        CODE(MemcpyDtoH, &word, q, sizeof(word));
+        conf_say("word=%u", word);
         CODE(MemFree, q);
 }
 
@@ -187,6 +208,8 @@ const struct conf_case conf_async[] = {
         {"async.plain_memory_freed_async", plain_memory_freed_async, 0, NULL},
         {"async.plain_memory_freed_async_is_not_handed_out_early",
          plain_memory_freed_async_is_not_handed_out_early, CONF_QUIET, NULL},
+        {"async.plain_memory_freed_async_and_written_by_the_host",
+         plain_memory_freed_async_and_written_by_the_host, CONF_QUIET, NULL},
         {"async.no_current_context", no_current_context, 0, NULL},
         {"async.stream_destroyed_with_a_free_pending", stream_destroyed_with_a_free_pending,
          CONF_QUIET, NULL},

@@ -93,6 +93,63 @@ Test(hot_path, cuMemFree_takes_three_locks_and_no_driver_call, .init = start)
         cr_expect_eq(allocations, 0, "%u host allocations", allocations);
 }
 
+/* R1: what the only stream that has work is given next runs after all that can touch the block. */
+Test(hot_path, a_pair_while_one_stream_has_work_asks_for_the_context, .init = start)
+{
+        CUdeviceptr pointer, again;
+
+        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 1 << 20), CUDA_SUCCESS);
+        launch_on(stream);
+        cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+        count_from_here();
+        for (int i = 0; i < 100; i++) {
+                cr_assert_eq(sp_on_cuMemAlloc_v2(&again, 1 << 20), CUDA_SUCCESS);
+                cr_expect_eq(again, pointer);
+                cr_assert_eq(sp_on_cuMemFree_v2(again), CUDA_SUCCESS);
+        }
+        cr_expect_eq(sim_calls_all(), sim_calls("cuCtxGetCurrent") + sim_calls("cuCtxGetId"));
+}
+
+/* One event before the launch, so that the end of R1 never waits for what is launched later. */
+Test(hot_path, a_launch_after_such_a_pair_records_one_event, .init = start)
+{
+        CUdeviceptr pointer;
+
+        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 1 << 20), CUDA_SUCCESS);
+        for (int i = 0; i < 10; i++) {
+                launch_on(stream);
+                launch_on(stream);
+                cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+                cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 1 << 20), CUDA_SUCCESS);
+        }
+        count_from_here();
+        for (int i = 0; i < 10; i++) {
+                launch_on(stream);
+                launch_on(stream);
+                cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+                cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 1 << 20), CUDA_SUCCESS);
+        }
+        cr_expect_eq(sim_calls("cuEventRecord"), 10);
+        cr_expect_eq(sim_calls("cuCtxRecordEvent") + sim_calls("cuEventQuery"), 0);
+}
+
+/* From then on everything in the context runs after what was served early. */
+Test(hot_path, a_second_stream_makes_the_context_wait_once, .init = start)
+{
+        CUdeviceptr pointer;
+
+        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 1 << 20), CUDA_SUCCESS);
+        launch_on(stream);
+        cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 1 << 20), CUDA_SUCCESS);
+        launch_on(stream);
+        count_from_here();
+        launch_on(CU_STREAM_LEGACY);
+        launch_on(CU_STREAM_LEGACY);
+        cr_expect_eq(sim_calls("cuCtxWaitEvent"), 1);
+        cr_expect_eq(sim_calls("cuEventRecord") + sim_calls("cuCtxRecordEvent"), 0);
+}
+
 Test(hot_path, a_batch_of_frees_records_one_event, .init = start)
 {
         enum { FREES = 64 }; /* STREAMPOOL_BATCH */
@@ -100,6 +157,8 @@ Test(hot_path, a_batch_of_frees_records_one_event, .init = start)
 
         for (int i = 0; i < FREES; i++)
                 cr_assert_eq(sp_on_cuMemAlloc_v2(&pointers[i], 512), CUDA_SUCCESS);
+        launch_on(stream);
+        launch_on(CU_STREAM_LEGACY);
         count_from_here();
         for (int i = 0; i < FREES; i++)
                 cr_assert_eq(sp_on_cuMemFree_v2(pointers[i]), CUDA_SUCCESS);
@@ -148,11 +207,37 @@ Test(hot_path, a_pair_on_one_stream_asks_the_driver_nothing, .init = start)
         cr_expect_eq(sim_calls_all(), 0, "%llu driver calls", (unsigned long long)sim_calls_all());
 }
 
-/* Its allocations would have ordered streams that the shim does not hear of (H6). */
-Test(hot_path, a_pair_on_the_legacy_stream_is_one_event_and_one_wait, .init = start)
+static void pairs(CUstream where, unsigned int count)
 {
         CUdeviceptr pointer;
 
+        for (unsigned int i = 0; i < count; i++) {
+                cr_assert_eq(sp_on_cuMemAllocAsync(&pointer, 4096, where), CUDA_SUCCESS);
+                cr_assert_eq(sp_on_cuMemFreeAsync(pointer, where), CUDA_SUCCESS);
+        }
+}
+
+Test(hot_path, a_pair_on_the_legacy_stream_asks_for_the_context, .init = start)
+{
+        pairs(CU_STREAM_LEGACY, 1);
+        launch_on(CU_STREAM_LEGACY);
+        launch_on(stream);
+        count_from_here();
+        pairs(CU_STREAM_LEGACY, 100);
+        cr_expect_eq(sim_calls_all(), sim_calls("cuCtxGetCurrent") + sim_calls("cuCtxGetId"));
+        cr_expect_leq(sim_calls_all(), 4 * 100);
+}
+
+/* Its allocations would have ordered streams that wait for it (H6). */
+Test(hot_path, a_pair_on_the_legacy_stream_beside_one_that_blocks_is_an_event_and_a_wait,
+     .init = start)
+{
+        CUstream blocking;
+        CUdeviceptr pointer;
+
+        cr_assert_eq(sp_on_cuStreamCreate(&blocking, CU_STREAM_DEFAULT), CUDA_SUCCESS);
+        pairs(CU_STREAM_LEGACY, 1);
+        launch_on(blocking);
         cr_assert_eq(sp_on_cuMemAllocAsync(&pointer, 4096, CU_STREAM_LEGACY), CUDA_SUCCESS);
         cr_assert_eq(sp_on_cuMemFreeAsync(pointer, CU_STREAM_LEGACY), CUDA_SUCCESS);
         count_from_here();

@@ -38,6 +38,16 @@ static CUdeviceptr alloc_in(CUcontext context)
         return pointer;
 }
 
+static CUdeviceptr alloc_with_work_in(CUcontext context)
+{
+        CUdeviceptr pointer = alloc_in(context);
+        CUstream stream;
+
+        cr_assert_eq(sp_on_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+        launch_on(stream);
+        return pointer;
+}
+
 static uint64_t pending_in(CUcontext context)
 {
         struct spm_stats stats = {0};
@@ -52,8 +62,8 @@ Test(no_ids, a_free_that_waits_for_one_context_says_nothing_about_the_other)
         CUdeviceptr pitched;
         size_t pitch;
 
-        cr_assert_eq(sp_on_cuMemFree_v2(alloc_in(one)), CUDA_SUCCESS);
-        cr_assert_eq(sp_on_cuMemFree_v2(alloc_in(other)), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemFree_v2(alloc_with_work_in(one)), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemFree_v2(alloc_with_work_in(other)), CUDA_SUCCESS);
         cr_assert_eq(sp_on_cuMemAllocPitch_v2(&pitched, &pitch, 1000, 10, 4), CUDA_SUCCESS);
         cr_assert_eq(sp_on_cuMemFree_v2(pitched), CUDA_SUCCESS);
         cr_expect_eq(pending_in(other), 0, "the driver's own free has waited for it");

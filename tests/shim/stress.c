@@ -21,6 +21,7 @@
 #include "base/life.h"
 #include "driver/driver.h"
 #include "report/report.h"
+#include "track/submit.h"
 
 #define THREADS_MAX 16
 #define WORDS       256
@@ -53,10 +54,15 @@ static void expect(struct worker *worker, CUresult result, const char *what)
 
 static void launch(struct worker *worker, CUfunction kernel, void **arguments)
 {
+        struct sp_submitter *self = sp_submit_enter();
+
+        /* What the hook does, which this program does not go through. */
+        sp_submit_mark(worker->stream, SP_SUBMIT_LAUNCH);
         expect(worker,
                sp_driver.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, worker->stream, arguments,
                                         NULL),
                "cuLaunchKernel");
+        sp_submit_leave(self);
 }
 
 /* The block belongs to this thread until the watching ends, in the order of its stream. */

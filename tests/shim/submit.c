@@ -13,7 +13,6 @@
 #include <semaphore.h>
 #include <stdlib.h>
 
-#include "report/counters.h"
 #include "tests/shim/begin.h"
 #include "track/context.h"
 #include "track/submit.h"
@@ -47,9 +46,20 @@ long __wrap_syscall(long number, long first, long second)
         return -1;
 }
 
+static atomic_uint told_count;
+static bool is_unsure;
+
+static bool count_told(CUstream handle)
+{
+        (void)handle;
+        atomic_fetch_add(&told_count, 1);
+        return !is_unsure;
+}
+
 static void start(void)
 {
         context = begin_on(0);
+        sp_submit_tell = count_told;
 }
 
 TestSuite(submit, .init = start);
@@ -65,10 +75,10 @@ static void submit(CUstream handle, enum sp_submit_class class)
 /* How often is somebody told when this is submitted? */
 static unsigned int told(CUstream handle, enum sp_submit_class class)
 {
-        uint64_t before = sp_counter_sum(SP_COUNTER_streams_marked);
+        unsigned int before = atomic_load(&told_count);
 
         submit(handle, class);
-        return (unsigned int)(sp_counter_sum(SP_COUNTER_streams_marked) - before);
+        return atomic_load(&told_count) - before;
 }
 
 #define LAUNCHED(handle) told(handle, SP_SUBMIT_LAUNCH)
@@ -178,27 +188,6 @@ static CUcontext other_context(void)
         return other;
 }
 
-Test(submit, knows_default_streams_by_context_where_that_matters)
-{
-        CUcontext other = other_context();
-
-        submit(CU_STREAM_LEGACY, SP_SUBMIT_LAUNCH);
-        submit(CU_STREAM_PER_THREAD, SP_SUBMIT_LAUNCH);
-        sp_submit_watch(context);
-        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 1, "it was told for no context in particular");
-        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 0);
-        cuCtxSetCurrent(other);
-        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 1);
-        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 0);
-        cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 1);
-        cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 0);
-        cuCtxSetCurrent(context);
-        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 0);
-        cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 1);
-        sp_submit_watch(NULL);
-        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 1);
-}
-
 Test(submit, tells_of_every_copy_from_another_context)
 {
         CUcontext other = other_context();
@@ -216,21 +205,46 @@ Test(submit, tells_of_every_copy_from_another_context)
         cr_expect_eq(COPIED(fake(1)), 0);
 }
 
-static void observe(void)
+Test(submit, tells_again_where_nobody_could_be_told)
 {
-        setenv("STREAMPOOL_MODE", "observe", 1);
-        start();
-}
-
-Test(submit_observe, tells_nobody_where_nothing_is_pooled, .init = observe)
-{
+        is_unsure = true;
+        cr_expect_eq(LAUNCHED(fake(1)), 1);
+        cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 1);
+        is_unsure = false;
+        cr_expect_eq(LAUNCHED(fake(1)), 1);
+        cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 1);
         cr_expect_eq(LAUNCHED(fake(1)), 0);
-        cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 0);
 }
 
-Test(submit, tells_nobody_when_the_shim_is_off)
+/* again */
+
+Test(submit, tells_again_of_a_few_and_of_many)
 {
-        sp_life_off("this is a test");
+        for (unsigned int count = 0; count <= STREAMS; count += count < 10 ? 1 : 27) {
+                submit(CU_STREAM_PER_THREAD, SP_SUBMIT_LAUNCH);
+                for (unsigned int i = 0; i < count; i++)
+                        submit(fake(i), SP_SUBMIT_LAUNCH);
+                sp_submit_again();
+                for (unsigned int i = 0; i < count; i++)
+                        cr_expect_eq(LAUNCHED(fake(i)), 1, "stream %u of %u", i, count);
+                cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 1);
+        }
+}
+
+static bool forget_meanwhile(CUstream handle)
+{
+        sp_submit_again();
+        return count_told(handle);
+}
+
+Test(submit, leaves_no_mark_if_marks_were_forgotten_while_it_was_told)
+{
+        sp_submit_tell = forget_meanwhile;
+        cr_expect_eq(LAUNCHED(fake(1)), 1);
+        cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 1);
+        sp_submit_tell = count_told;
+        cr_expect_eq(LAUNCHED(fake(1)), 1);
+        cr_expect_eq(LAUNCHED(CU_STREAM_PER_THREAD), 1);
         cr_expect_eq(LAUNCHED(fake(1)), 0);
 }
 

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Work -- what the model hears of submissions
+ *
+ * While a context is the only one, and everything that is submitted in it passes
+ * our hooks, the model is told of each stream that gets work, and may serve
+ * memory again before it is complete (R1, model/work.c). What ends that for good:
+ *
+ *   a second context, peers         work elsewhere may touch the memory, and
+ *                                   waits for nothing of this context's
+ *   a handle for another process,   whoever has it is not behind our waits
+ *   for dma-buf, or a P2P token
+ *   a driver before 12.5            it cannot make a whole context wait
+ *
+ * What ends it for a while: a second stream, and a capture, during which we keep
+ * still. To get it back, streams are counted anew after a wait of the program's,
+ * in longer and longer intervals: a program that always uses several streams is
+ * not made to order them again and again.
+ */
+
+#include "route/work.h"
+
+#include "base/config.h"
+#include "base/life.h"
+#include "report/counters.h"
+#include "route/perform.h"
+#include "track/state.h"
+#include "track/stream.h"
+
+#define GAP_MAX 1024 /* waits of the program between two counts */
+
+/* The only live context, or NULL if there are several, or none. */
+static struct sp_context *only_context(void)
+{
+        struct sp_context *context = NULL, *only = NULL;
+
+        while ((context = sp_context_each(context))) {
+                if (atomic_load(&context->gone))
+                        continue;
+                if (only)
+                        return NULL;
+                only = context;
+        }
+        return only;
+}
+
+static bool can_order_contexts(void)
+{
+#if CUDA_VERSION >= 12050
+        return sp_driver.cuCtxWaitEvent && sp_driver.cuCtxRecordEvent;
+#else
+        return false;
+#endif
+}
+
+static void share(struct sp_context *context)
+{
+        struct spm_actions actions;
+
+        if (atomic_load(&context->gone) || atomic_exchange(&context->is_shared, true))
+                return;
+        spm_context_share(sp_model_enter(), context->model, &actions);
+        sp_model_leave();
+        sp_perform(&actions, NULL);
+}
+
+void sp_work_share(struct sp_context *context)
+{
+        if (context)
+                share(context);
+        for (struct sp_context *each = sp_context_each(NULL); !context && each;
+             each = sp_context_each(each))
+                share(each);
+}
+
+static void blur(struct sp_context *context)
+{
+        struct spm_actions actions;
+
+        spm_context_blur(sp_model_enter(), context->model, &actions);
+        sp_model_leave();
+        sp_perform(&actions, NULL);
+}
+
+/* Of a thread's own stream in other contexts we do not hear. */
+static void blur_others(const struct sp_context *context)
+{
+        for (struct sp_context *each = sp_context_each(NULL); each; each = sp_context_each(each))
+                if (each != context && atomic_load(&each->is_watched) && !atomic_load(&each->gone))
+                        blur(each);
+}
+
+void sp_work_blur(void)
+{
+        blur_others(NULL);
+}
+
+/* With several contexts all are shared, and a default stream is told only where it was seen. */
+static void part(void)
+{
+        sp_submit_watch(NULL);
+        sp_work_share(NULL);
+}
+
+/* Two threads may do this at the same time: a count too many does no harm. */
+void sp_work_watch_first(struct sp_context *context)
+{
+        bool alone = context == only_context();
+        bool quiet = sp_submit_quiesce();
+        struct spm_actions actions;
+
+        if (!alone)
+                part();
+        alone = alone && can_order_contexts() && !atomic_load(&context->is_shared);
+        if (alone)
+                sp_submit_watch(context->handle);
+        spm_context_watch(sp_model_enter(), context->model, alone, &actions);
+        sp_model_leave();
+        sp_perform(&actions, NULL);
+        if (!quiet)
+                blur(context);
+        atomic_store(&context->is_watched, true);
+}
+
+void sp_work_recount(struct sp_context *context)
+{
+        unsigned int gap = atomic_load(&context->recount_gap);
+        struct spm_actions actions;
+
+        if (atomic_fetch_add(&context->recount_waits, 1) < gap)
+                return;
+        atomic_store(&context->recount_waits, 0);
+        atomic_store(&context->recount_gap, gap < GAP_MAX ? 2 * gap + 1 : gap);
+        if (sp_is_capturing() || !sp_submit_quiesce())
+                return;
+        spm_context_recount(sp_model_enter(), context->model, &actions);
+        sp_model_leave();
+        sp_perform(&actions, NULL);
+}
+
+/* Return: false where nobody can know which stream it is. */
+static bool tell(CUstream handle)
+{
+        struct sp_stream *stream;
+        struct spm_actions actions;
+
+        if (!sp_life_is_on() || sp_config()->mode != SP_MODE_POOL)
+                return true;
+        /* Nobody relies on what is submitted now (sp_work_blur()), and a question could be one
+         * too many for the capture. */
+        if (sp_is_capturing())
+                return false;
+        stream = sp_stream_of(handle);
+        if (!stream || handle == CU_STREAM_PER_THREAD)
+                blur_others(stream ? stream->context : NULL);
+        if (!stream)
+                return false;
+        if (!only_context())
+                part();
+        spm_submit(sp_model_enter(), stream->model, &actions);
+        sp_model_leave();
+        sp_perform(&actions, NULL);
+        sp_count(streams_marked);
+        return true;
+}
+
+void sp_work_start(void)
+{
+        sp_submit_tell = tell;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Work -- what the model hears of submissions, seen by whether memory comes back at once
+ */
+
+#include "report/counters.h"
+#include "tests/shim/begin.h"
+#include "tests/sim_driver/control.h"
+#include "track/context.h"
+
+#define BYTES ((size_t)1 << 20)
+
+static CUcontext context;
+static CUstream one, two;
+static CUfunction spin;
+
+static void start(void)
+{
+        CUmodule module;
+
+        context = begin_on(0);
+        cr_assert_eq(sp_driver.cuModuleLoadData(&module, ""), CUDA_SUCCESS);
+        cr_assert_eq(cuModuleGetFunction(&spin, module, "spin"), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuStreamCreate(&one, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuStreamCreate(&two, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+}
+
+TestSuite(work, .init = start);
+
+static CUdeviceptr alloc(void)
+{
+        CUdeviceptr pointer;
+
+        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, BYTES), CUDA_SUCCESS);
+        return pointer;
+}
+
+/* Is a block that was freed a moment ago served again, although nothing is known to be complete? */
+static bool comes_back(void)
+{
+        CUdeviceptr first = alloc(), second;
+
+        cr_assert_eq(sp_on_cuMemFree_v2(first), CUDA_SUCCESS);
+        second = alloc();
+        cr_assert_eq(sp_on_cuMemFree_v2(second), CUDA_SUCCESS);
+        return second == first;
+}
+
+/* With a kernel that is still running. */
+static bool comes_back_to(CUstream stream)
+{
+        uint64_t nanoseconds = 1000000;
+        void *arguments[] = {&nanoseconds};
+        CUdeviceptr warm = alloc();
+        bool back;
+
+        launch_on(stream);
+        cr_assert_eq(sp_driver.cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL),
+                     CUDA_SUCCESS);
+        back = comes_back();
+        cr_assert_eq(sp_on_cuMemFree_v2(warm), CUDA_SUCCESS);
+        return back;
+}
+
+Test(work, of_one_stream_brings_memory_back)
+{
+        cr_expect(comes_back_to(one));
+}
+
+Test(work, of_two_streams_does_not)
+{
+        alloc();
+        launch_on(two);
+        cr_expect_not(comes_back_to(one));
+        cr_expect_eq(sp_counter_sum(SP_COUNTER_host_waits), 0);
+}
+
+Test(work, of_two_streams_is_forgotten_after_a_wait_of_the_program)
+{
+        alloc();
+        launch_on(two);
+        cr_expect_not(comes_back_to(one));
+        cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+        cr_expect(comes_back_to(one));
+        launch_on(two);
+        cr_expect_not(comes_back_to(one));
+}
+
+/* Each time it was in vain the next try comes later. */
+Test(work, is_not_counted_anew_all_the_time)
+{
+        unsigned int records;
+
+        alloc();
+        launch_on(one);
+        launch_on(two);
+        sim_calls_reset();
+        for (int i = 0; i < 1000; i++) {
+                cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+                launch_on(one);
+                launch_on(two);
+        }
+        records = (unsigned int)sim_calls("cuCtxRecordEvent");
+        cr_expect(records > 1 && records < 16, "%u", records);
+}
+
+Test(work, from_before_the_first_allocation_is_waited_for)
+{
+        launch_on(two);
+        cr_expect(comes_back_to(one), "it has ended, and that was asked");
+}
+
+Test(work, of_a_stream_with_the_handle_of_an_old_one_is_another_streams)
+{
+        CUstream again;
+
+        alloc();
+        launch_on(one);
+        cr_assert_eq(sp_on_cuStreamDestroy_v2(one), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuStreamCreate(&again, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+        cr_assert_eq(again, one);
+        cr_expect_not(comes_back_to(again), "the old one may still be at work");
+}
+
+Test(work, of_two_contexts_is_kept_apart_from_memory)
+{
+        CUcontext other;
+        CUstream stream;
+
+        cr_expect(comes_back_to(one));
+        cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+        cr_assert_eq(cuCtxSetCurrent(other), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+        launch_on(stream);
+        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
+        cr_expect_not(comes_back_to(one));
+}
+
+static void copy_on(CUstream stream)
+{
+        struct sp_submitter *self = sp_submit_enter();
+
+        sp_submit_mark(stream, SP_SUBMIT_COPY);
+        sp_submit_leave(self);
+}
+
+Test(work, of_a_copy_from_another_context_is_noticed)
+{
+        CUcontext other;
+
+        cr_expect(comes_back_to(CU_STREAM_LEGACY));
+        copy_on(CU_STREAM_LEGACY);
+        cr_expect(comes_back_to(CU_STREAM_LEGACY));
+        cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+        cr_assert_eq(cuCtxSetCurrent(other), CUDA_SUCCESS);
+        copy_on(CU_STREAM_LEGACY);
+        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
+        cr_expect_not(comes_back_to(CU_STREAM_LEGACY));
+}
+
+Test(work, of_peers_is_nothing_we_hear_of)
+{
+        CUcontext other;
+
+        cr_expect(comes_back_to(one));
+        cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+        cr_assert_eq(cuCtxSetCurrent(other), CUDA_SUCCESS);
+        cr_expect_eq(sp_on_cuCtxEnablePeerAccess(context, 0), CUDA_SUCCESS);
+        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
+        cr_expect_not(comes_back_to(one));
+}
+
+Test(work, of_whoever_has_a_handle_of_the_memory_is_none_either)
+{
+        CUdeviceptr pointer = alloc();
+        int descriptor;
+
+        cr_expect(comes_back_to(one));
+        cr_assert_eq(sp_on_cuMemGetHandleForAddressRange(&descriptor, pointer, BYTES,
+                                                         CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+                     CUDA_SUCCESS);
+        cr_expect_not(comes_back_to(one));
+}
+
+/* While something captures nothing is told, so what was told before is worth nothing after. */
+Test(work, during_a_capture_is_not_told)
+{
+        CUgraph graph;
+
+        cr_expect(comes_back_to(one));
+        cr_assert_eq(sp_on_cuStreamBeginCapture_v2(two, CU_STREAM_CAPTURE_MODE_RELAXED),
+                     CUDA_SUCCESS);
+        launch_on(one);
+        cr_assert_eq(sp_on_cuStreamEndCapture(two, &graph), CUDA_SUCCESS);
+        cr_expect_not(comes_back_to(one));
+        cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+        cr_expect(comes_back_to(one));
+}
+
+static void observe(void)
+{
+        setenv("STREAMPOOL_MODE", "observe", 1);
+        start();
+}
+
+Test(work_observe, is_told_to_nobody_where_nothing_is_pooled, .init = observe)
+{
+        launch_on(one);
+        launch_on(CU_STREAM_PER_THREAD);
+        cr_expect_eq(sp_counter_sum(SP_COUNTER_streams_marked), 0);
+}
+
+Test(work, is_told_to_nobody_when_the_shim_is_off)
+{
+        sp_life_off("this is a test");
+        launch_on(one);
+        cr_expect_eq(sp_counter_sum(SP_COUNTER_streams_marked), 0);
+}
