@@ -45,6 +45,7 @@
 #define SP_SINCE_2000(...)  __VA_ARGS__
 #define SP_SINCE_2010(...)  __VA_ARGS__
 #define SP_SINCE_2020(...)  __VA_ARGS__
+#define SP_SINCE_2030(...)  __VA_ARGS__
 #define SP_SINCE_3000(...)  __VA_ARGS__
 #define SP_SINCE_3020(...)  __VA_ARGS__
 #define SP_SINCE_4000(...)  __VA_ARGS__

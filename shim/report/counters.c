@@ -35,10 +35,9 @@ static struct {
 /* Medians of 256 bytes to 2 MiB on an idle H200, driver 580.159; the asynchronous ones from a warm
  * pool of the driver. */
 static const uint64_t usual_ns[SP_NATIVE_COUNT] = {
-        [SP_NATIVE_ALLOC] = 31000,
-        [SP_NATIVE_FREE] = 27000,
-        [SP_NATIVE_ALLOC_ASYNC] = 520,
-        [SP_NATIVE_FREE_ASYNC] = 670,
+        [SP_NATIVE_ALLOC] = 31000,       [SP_NATIVE_FREE] = 27000,
+        [SP_NATIVE_ALLOC_ASYNC] = 520,   [SP_NATIVE_FREE_ASYNC] = 670,
+        [SP_NATIVE_ALLOC_HOST] = 530000, [SP_NATIVE_FREE_HOST] = 225000,
 };
 
 unsigned int sp_counter_settle(void)

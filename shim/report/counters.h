@@ -73,6 +73,8 @@ enum sp_native {
         SP_NATIVE_FREE,        /* cuMemFree of such memory */
         SP_NATIVE_ALLOC_ASYNC, /* cuMemAllocAsync */
         SP_NATIVE_FREE_ASYNC,  /* cuMemFreeAsync */
+        SP_NATIVE_ALLOC_HOST,  /* cuMemHostAlloc */
+        SP_NATIVE_FREE_HOST,   /* cuMemFreeHost */
         SP_NATIVE_COUNT
 };
 

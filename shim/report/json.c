@@ -254,6 +254,8 @@ static void add_saving(struct sp_text *text, const struct sp_report *report)
                 [SP_NATIVE_FREE] = "cuMemFree",
                 [SP_NATIVE_ALLOC_ASYNC] = "cuMemAllocAsync",
                 [SP_NATIVE_FREE_ASYNC] = "cuMemFreeAsync",
+                [SP_NATIVE_ALLOC_HOST] = "cuMemHostAlloc",
+                [SP_NATIVE_FREE_HOST] = "cuMemFreeHost",
         };
         const struct sp_saving *saving = &report->saving;
 

@@ -114,16 +114,20 @@ static void sort_leaks(struct sp_report *report)
 
 static void gather_saving(struct sp_report *report)
 {
+        static const struct {
+                enum sp_native alloc, free;
+        } instead_of[SP_CLASS_COUNT] = {
+                [SP_CLASS_SYNC] = {SP_NATIVE_ALLOC, SP_NATIVE_FREE},
+                [SP_CLASS_ASYNC] = {SP_NATIVE_ALLOC_ASYNC, SP_NATIVE_FREE_ASYNC},
+                [SP_CLASS_HOST] = {SP_NATIVE_ALLOC_HOST, SP_NATIVE_FREE_HOST},
+        };
         struct sp_saving *saving = &report->saving;
 
         for (unsigned int i = 0; i < report->figures.pools; i++) {
                 const struct sp_pool_figures *pool = &report->figures.pool[i];
-                bool is_async = pool->class == SP_CLASS_ASYNC;
 
-                if (pool->class == SP_CLASS_HOST)
-                        continue;
-                saving->times[is_async ? SP_NATIVE_ALLOC_ASYNC : SP_NATIVE_ALLOC] += pool->allocs;
-                saving->times[is_async ? SP_NATIVE_FREE_ASYNC : SP_NATIVE_FREE] += pool->frees;
+                saving->times[instead_of[pool->class].alloc] += pool->allocs;
+                saving->times[instead_of[pool->class].free] += pool->frees;
         }
         for (unsigned int i = 0; i < SP_NATIVE_COUNT; i++) {
                 saving->cost_ns[i] = sp_native_cost((enum sp_native)i, &saving->samples[i]);

@@ -301,6 +301,8 @@ static void add_costs(struct sp_text *text, const struct sp_saving *saving, bool
                 [SP_NATIVE_FREE] = "cuMemFree",
                 [SP_NATIVE_ALLOC_ASYNC] = "cuMemAllocAsync",
                 [SP_NATIVE_FREE_ASYNC] = "cuMemFreeAsync",
+                [SP_NATIVE_ALLOC_HOST] = "cuMemHostAlloc",
+                [SP_NATIVE_FREE_HOST] = "cuMemFreeHost",
         };
         const char *separator = timed ? "  medians of this run: " : "  medians of an idle H200: ";
 

@@ -8,6 +8,7 @@
 #include "base/life.h"
 #include "driver/driver.h"
 #include "track/context.h"
+#include "track/pinned.h"
 #include "track/state.h"
 
 static void add_pool(struct sp_figures *figures, struct spm_model *model, spm_pool pool, int device,
@@ -66,9 +67,15 @@ void sp_route_figures(struct sp_figures *figures)
         if (!model)
                 return;
         for (struct sp_context *context = sp_context_each(NULL); context;
-             context = sp_context_each(context))
+             context = sp_context_each(context)) {
+                unsigned int index = 0;
+                spm_pool pool;
+
                 add_pool(figures, model, context->sync_pool, context->device->ordinal,
                          SP_CLASS_SYNC);
+                while ((pool = sp_pinned_each(context, &index)))
+                        add_pool(figures, model, pool, context->device->ordinal, SP_CLASS_HOST);
+        }
         for (struct sp_device *device = sp_device_each(NULL); device;
              device = sp_device_each(device))
                 add_pool(figures, model, device->async_pool, device->ordinal, SP_CLASS_ASYNC);
@@ -82,8 +89,14 @@ void sp_route_reset_peaks(void)
         if (!model)
                 return;
         for (struct sp_context *context = sp_context_each(NULL); context;
-             context = sp_context_each(context))
+             context = sp_context_each(context)) {
+                unsigned int index = 0;
+                spm_pool pool;
+
                 (void)spm_reset_peaks(model, context->sync_pool);
+                while ((pool = sp_pinned_each(context, &index)))
+                        (void)spm_reset_peaks(model, pool);
+        }
         for (struct sp_device *device = sp_device_each(NULL); device;
              device = sp_device_each(device))
                 (void)spm_reset_peaks(model, device->async_pool);

@@ -10,19 +10,25 @@
 #include "base/log.h"
 #include "route/perform.h"
 #include "track/backing.h"
+#include "track/pinned.h"
 #include "track/state.h"
 
-static struct sp_device *owner_of(spm_pool pool, struct sp_context **context)
+/* Whose pool is it, and what is it made of? */
+static bool find_owner(struct sp_backing_wish *wish)
 {
-        *context = NULL;
-        while ((*context = sp_context_each(*context)))
-                if ((*context)->sync_pool == pool)
-                        return (*context)->device;
-        for (struct sp_device *device = sp_device_each(NULL); device;
-             device = sp_device_each(device))
-                if (device->async_pool == pool)
-                        return device;
-        return NULL;
+        wish->context = sp_context_by_pool(wish->pool);
+        if (!wish->context) {
+                wish->context = sp_pinned_owner(wish->pool, &wish->host_flags);
+                wish->is_pinned = wish->context != NULL;
+        }
+        if (wish->context) {
+                wish->device = wish->context->device;
+                return true;
+        }
+        while ((wish->device = sp_device_each(wish->device)))
+                if (wish->device->async_pool == wish->pool)
+                        return true;
+        return false;
 }
 
 /* First what the model would like, then what it needs, then what it needs once the other pools of
@@ -40,15 +46,18 @@ static CUresult obtain(const struct spm_action *action, struct sp_spares *spares
         spm_pool spared = action->address ? action->pool : 0;
         CUresult result;
 
-        wish.device = owner_of(action->pool, &wish.context);
-        if (!wish.device)
+        if (!find_owner(&wish))
                 return CUDA_ERROR_INVALID_CONTEXT;
+        /* Less costs the driver as much time. */
+        if (wish.is_pinned && action->size <= SP_HOST_SMALL && wish.size < SP_HOST_CHUNK)
+                wish.size = SP_HOST_CHUNK;
         result = sp_backing_obtain(&wish, segment);
         if (result == CUDA_ERROR_OUT_OF_MEMORY && wish.size > action->size) {
                 wish.size = action->size;
                 result = sp_backing_obtain(&wish, segment);
         }
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_trim_device(wish.device, spared))
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && !wish.is_pinned &&
+            sp_trim_device(wish.device, spared))
                 result = sp_backing_obtain(&wish, segment);
         sp_context_note_result(wish.context, result);
         return result;

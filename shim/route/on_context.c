@@ -20,6 +20,7 @@
 #include "route/work.h"
 #include "track/backing.h"
 #include "track/ledger.h"
+#include "track/pinned.h"
 #include "track/state.h"
 #include "track/submit.h"
 
@@ -34,6 +35,39 @@ static void remove_from_model(struct sp_context *context)
                 sp_perform(&actions, NULL);
         } while (status == SPM_AGAIN);
 }
+
+/* Every context counts for those who have to know whether there is another (track/pinned.c). */
+
+static CUresult note_made(CUresult result)
+{
+        if (result == CUDA_SUCCESS)
+                sp_pinned_context_made();
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
+{
+        return note_made(SP_ASK(sp_driver.cuCtxCreate(context, flags, device)));
+}
+
+CUresult CUDAAPI sp_on_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
+{
+        return note_made(SP_ASK(sp_driver.cuCtxCreate_v2(context, flags, device)));
+}
+
+CUresult CUDAAPI sp_on_cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affinity, int count,
+                                      unsigned int flags, CUdevice device)
+{
+        return note_made(SP_ASK(sp_driver.cuCtxCreate_v3(context, affinity, count, flags, device)));
+}
+
+#if CUDA_VERSION >= 12050
+CUresult CUDAAPI sp_on_cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params,
+                                      unsigned int flags, CUdevice device)
+{
+        return note_made(SP_ASK(sp_driver.cuCtxCreate_v4(context, params, flags, device)));
+}
+#endif
 
 static void begin_end(struct sp_context *context)
 {
@@ -77,6 +111,8 @@ static CUresult destroy(CUcontext handle, CUresult (*call)(CUcontext))
         begin_end(context);
         result = call(handle);
         finish_end(context, result == CUDA_SUCCESS);
+        if (result == CUDA_SUCCESS)
+                sp_pinned_context_gone();
         sp_ending_finish(&ending);
         return result;
 }
@@ -99,6 +135,7 @@ CUresult CUDAAPI sp_on_cuCtxDetach(CUcontext handle)
         struct sp_context *context;
         CUcontext current = NULL;
         CUresult result;
+        bool ended;
 
         if (!sp_life_is_on())
                 return sp_driver.cuCtxDetach(handle);
@@ -106,9 +143,11 @@ CUresult CUDAAPI sp_on_cuCtxDetach(CUcontext handle)
         context = known(handle);
         begin_end(context);
         result = sp_driver.cuCtxDetach(handle);
-        finish_end(context, result == CUDA_SUCCESS &&
-                                    sp_driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
-                                    current != handle);
+        ended = result == CUDA_SUCCESS && sp_driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
+                current != handle;
+        finish_end(context, ended);
+        if (ended)
+                sp_pinned_context_gone();
         sp_ending_finish(&ending);
         return result;
 }

@@ -22,16 +22,7 @@
 #include "track/context.h"
 #include "track/ledger.h"
 
-/* The result of @call, or of a second @call if memory was short and some could be found. */
-#define ASK(call)                                                                                  \
-        __extension__({                                                                            \
-                CUresult asked = (call);                                                           \
-                if (asked == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())                             \
-                        asked = (call);                                                            \
-                asked;                                                                             \
-        })
-
-static void write_down(enum sp_kind kind, uint64_t address, size_t bytes)
+void sp_route_write_down(enum sp_kind kind, uint64_t address, size_t bytes)
 {
         struct sp_context *context = sp_context_current();
         struct sp_ledger_entry entry = {
@@ -52,19 +43,20 @@ static void write_down(enum sp_kind kind, uint64_t address, size_t bytes)
 CUresult CUDAAPI sp_on_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width,
                                           size_t height, unsigned int element)
 {
-        CUresult result = ASK(sp_driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element));
+        CUresult result =
+                SP_ASK(sp_driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element));
 
         if (result == CUDA_SUCCESS)
-                write_down(SP_KIND_PITCH, *pointer, *pitch * height);
+                sp_route_write_down(SP_KIND_PITCH, *pointer, *pitch * height);
         return result;
 }
 
 CUresult CUDAAPI sp_on_cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned int flags)
 {
-        CUresult result = ASK(sp_driver.cuMemAllocManaged(pointer, size, flags));
+        CUresult result = SP_ASK(sp_driver.cuMemAllocManaged(pointer, size, flags));
 
         if (result == CUDA_SUCCESS)
-                write_down(SP_KIND_MANAGED, *pointer, size);
+                sp_route_write_down(SP_KIND_MANAGED, *pointer, size);
         return result;
 }
 
@@ -72,7 +64,7 @@ CUresult CUDAAPI sp_on_cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsi
 
 CUresult CUDAAPI sp_on_cuArrayCreate_v2(CUarray *handle, const CUDA_ARRAY_DESCRIPTOR *desc)
 {
-        CUresult result = ASK(sp_driver.cuArrayCreate_v2(handle, desc));
+        CUresult result = SP_ASK(sp_driver.cuArrayCreate_v2(handle, desc));
 
         if (result == CUDA_SUCCESS) {
                 CUDA_ARRAY3D_DESCRIPTOR same = {
@@ -82,17 +74,17 @@ CUresult CUDAAPI sp_on_cuArrayCreate_v2(CUarray *handle, const CUDA_ARRAY_DESCRI
                         .NumChannels = desc->NumChannels,
                 };
 
-                write_down(SP_KIND_ARRAY, (uintptr_t)*handle, sp_array_bytes(&same, 1));
+                sp_route_write_down(SP_KIND_ARRAY, (uintptr_t)*handle, sp_array_bytes(&same, 1));
         }
         return result;
 }
 
 CUresult CUDAAPI sp_on_cuArray3DCreate_v2(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
-        CUresult result = ASK(sp_driver.cuArray3DCreate_v2(handle, desc));
+        CUresult result = SP_ASK(sp_driver.cuArray3DCreate_v2(handle, desc));
 
         if (result == CUDA_SUCCESS)
-                write_down(SP_KIND_ARRAY, (uintptr_t)*handle, sp_array_bytes(desc, 1));
+                sp_route_write_down(SP_KIND_ARRAY, (uintptr_t)*handle, sp_array_bytes(desc, 1));
         return result;
 }
 
@@ -100,10 +92,11 @@ CUresult CUDAAPI sp_on_cuMipmappedArrayCreate(CUmipmappedArray *handle,
                                               const CUDA_ARRAY3D_DESCRIPTOR *desc,
                                               unsigned int levels)
 {
-        CUresult result = ASK(sp_driver.cuMipmappedArrayCreate(handle, desc, levels));
+        CUresult result = SP_ASK(sp_driver.cuMipmappedArrayCreate(handle, desc, levels));
 
         if (result == CUDA_SUCCESS)
-                write_down(SP_KIND_MIPMAP, (uintptr_t)*handle, sp_array_bytes(desc, levels));
+                sp_route_write_down(SP_KIND_MIPMAP, (uintptr_t)*handle,
+                                    sp_array_bytes(desc, levels));
         return result;
 }
 
@@ -129,47 +122,24 @@ CUresult CUDAAPI sp_on_cuMipmappedArrayDestroy(CUmipmappedArray array)
                          sp_driver.cuMipmappedArrayDestroy(array));
 }
 
-/* host memory */
-
-CUresult CUDAAPI sp_on_cuMemAllocHost_v2(void **pointer, size_t size)
-{
-        CUresult result = ASK(sp_driver.cuMemAllocHost_v2(pointer, size));
-
-        if (result == CUDA_SUCCESS)
-                write_down(SP_KIND_PINNED, (uintptr_t)*pointer, size);
-        return result;
-}
-
-CUresult CUDAAPI sp_on_cuMemHostAlloc(void **pointer, size_t size, unsigned int flags)
-{
-        CUresult result = ASK(sp_driver.cuMemHostAlloc(pointer, size, flags));
-
-        if (result == CUDA_SUCCESS)
-                write_down(SP_KIND_PINNED, (uintptr_t)*pointer, size);
-        return result;
-}
-
-CUresult CUDAAPI sp_on_cuMemFreeHost(void *pointer)
-{
-        return GIVE_BACK(SP_SPACE_HOST, pointer, "cuMemFreeHost", sp_driver.cuMemFreeHost(pointer));
-}
+/* host memory of the program's own */
 
 /* The two versions have one prototype and different rules: each goes to its own. */
 CUresult CUDAAPI sp_on_cuMemHostRegister(void *pointer, size_t size, unsigned int flags)
 {
-        CUresult result = ASK(sp_driver.cuMemHostRegister(pointer, size, flags));
+        CUresult result = SP_ASK(sp_driver.cuMemHostRegister(pointer, size, flags));
 
         if (result == CUDA_SUCCESS)
-                write_down(SP_KIND_REGISTERED, (uintptr_t)pointer, size);
+                sp_route_write_down(SP_KIND_REGISTERED, (uintptr_t)pointer, size);
         return result;
 }
 
 CUresult CUDAAPI sp_on_cuMemHostRegister_v2(void *pointer, size_t size, unsigned int flags)
 {
-        CUresult result = ASK(sp_driver.cuMemHostRegister_v2(pointer, size, flags));
+        CUresult result = SP_ASK(sp_driver.cuMemHostRegister_v2(pointer, size, flags));
 
         if (result == CUDA_SUCCESS)
-                write_down(SP_KIND_REGISTERED, (uintptr_t)pointer, size);
+                sp_route_write_down(SP_KIND_REGISTERED, (uintptr_t)pointer, size);
         return result;
 }
 
@@ -184,7 +154,7 @@ CUresult CUDAAPI sp_on_cuMemHostUnregister(void *pointer)
 CUresult CUDAAPI sp_on_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                                    const CUmemAllocationProp *prop, unsigned long long flags)
 {
-        CUresult result = ASK(sp_driver.cuMemCreate(handle, size, prop, flags));
+        CUresult result = SP_ASK(sp_driver.cuMemCreate(handle, size, prop, flags));
 
         if (result == CUDA_SUCCESS) {
                 /* It belongs to no context; memory of the host has no device. */
@@ -211,7 +181,7 @@ CUresult CUDAAPI sp_on_cuMemRelease(CUmemGenericAllocationHandle handle)
 CUresult CUDAAPI sp_on_cuMemMap(CUdeviceptr pointer, size_t size, size_t offset,
                                 CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-        CUresult result = ASK(sp_driver.cuMemMap(pointer, size, offset, handle, flags));
+        CUresult result = SP_ASK(sp_driver.cuMemMap(pointer, size, offset, handle, flags));
 
         if (result == CUDA_SUCCESS)
                 sp_ledger_map(pointer, size, handle);
@@ -230,10 +200,10 @@ CUresult CUDAAPI sp_on_cuMemUnmap(CUdeviceptr pointer, size_t size)
 CUresult CUDAAPI sp_on_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
                                                       void *source, CUmemAllocationHandleType type)
 {
-        CUresult result = ASK(sp_driver.cuMemImportFromShareableHandle(handle, source, type));
+        CUresult result = SP_ASK(sp_driver.cuMemImportFromShareableHandle(handle, source, type));
 
         if (result == CUDA_SUCCESS)
-                write_down(SP_KIND_SHARED, *handle, 0);
+                sp_route_write_down(SP_KIND_SHARED, *handle, 0);
         return result;
 }
 
@@ -242,20 +212,20 @@ CUresult CUDAAPI sp_on_cuMemImportFromShareableHandle(CUmemGenericAllocationHand
 CUresult CUDAAPI sp_on_cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle,
                                           unsigned int flags)
 {
-        CUresult result = ASK(sp_driver.cuIpcOpenMemHandle(pointer, handle, flags));
+        CUresult result = SP_ASK(sp_driver.cuIpcOpenMemHandle(pointer, handle, flags));
 
         if (result == CUDA_SUCCESS)
-                write_down(SP_KIND_IMPORTED, *pointer, 0);
+                sp_route_write_down(SP_KIND_IMPORTED, *pointer, 0);
         return result;
 }
 
 CUresult CUDAAPI sp_on_cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle,
                                              unsigned int flags)
 {
-        CUresult result = ASK(sp_driver.cuIpcOpenMemHandle_v2(pointer, handle, flags));
+        CUresult result = SP_ASK(sp_driver.cuIpcOpenMemHandle_v2(pointer, handle, flags));
 
         if (result == CUDA_SUCCESS)
-                write_down(SP_KIND_IMPORTED, *pointer, 0);
+                sp_route_write_down(SP_KIND_IMPORTED, *pointer, 0);
         return result;
 }
 
@@ -271,7 +241,7 @@ CUresult CUDAAPI sp_on_cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool
         CUresult result = sp_driver.cuMemPoolImportPointer(pointer, pool, exported);
 
         if (result == CUDA_SUCCESS)
-                write_down(SP_KIND_IMPORTED, *pointer, 0);
+                sp_route_write_down(SP_KIND_IMPORTED, *pointer, 0);
         return result;
 }
 
@@ -279,9 +249,9 @@ CUresult CUDAAPI sp_on_cuExternalMemoryGetMappedBuffer(CUdeviceptr *pointer,
                                                        CUexternalMemory memory,
                                                        const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc)
 {
-        CUresult result = ASK(sp_driver.cuExternalMemoryGetMappedBuffer(pointer, memory, desc));
+        CUresult result = SP_ASK(sp_driver.cuExternalMemoryGetMappedBuffer(pointer, memory, desc));
 
         if (result == CUDA_SUCCESS)
-                write_down(SP_KIND_IMPORTED, *pointer, (size_t)desc->size);
+                sp_route_write_down(SP_KIND_IMPORTED, *pointer, (size_t)desc->size);
         return result;
 }

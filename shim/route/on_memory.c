@@ -37,6 +37,7 @@
 #include "route/whole.h"
 #include "route/work.h"
 #include "track/ledger.h"
+#include "track/pinned.h"
 #include "track/state.h"
 
 /* What a free found out before it got to the model. */
@@ -53,7 +54,6 @@ static CUresult forward_alloc(CUdeviceptr *pointer, size_t size) SP_COLD;
 static CUresult forward_free(struct freeing *freeing) SP_COLD;
 static CUresult refuse(struct freeing *freeing) SP_COLD;
 static CUresult refuse_as(struct freeing *freeing, CUresult result) SP_COLD;
-static CUresult barrier(struct sp_context *context) SP_COLD;
 
 CUresult CUDAAPI sp_on_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
 {
@@ -89,7 +89,7 @@ CUresult CUDAAPI sp_on_cuMemFree_v2(CUdeviceptr address)
         freeing.known = sp_ledger_take(SP_SPACE_DEVICE, address, &freeing.entry);
 
         /* 3. Into limbo: it waits there for everything its context had submitted. */
-        if (sp_route_pools()) {
+        if (sp_route_pools() && (freeing.known || !sp_pinned_holds(address))) {
                 status = spm_free(sp_model_enter(), address, 0, SPM_FREE_SYNC, 0, &block, &actions);
                 if (status == SPM_OK)
                         sp_work_note(&block);
@@ -105,7 +105,8 @@ CUresult CUDAAPI sp_on_cuMemFree_v2(CUdeviceptr address)
         sp_count(frees_pooled);
 
         /* 5. The driver's barrier, for programs that rely on it; its error, once it has one. */
-        return barrier(sp_context_by_pool(block.pool));
+        return sp_route_barrier(sp_context_by_pool(block.pool),
+                                sp_config()->free_mode == SP_FREE_MODE_SYNC);
 }
 
 static void write_down(const struct spm_allocation *block, enum sp_kind kind,
@@ -227,7 +228,7 @@ static CUresult forward_free(struct freeing *freeing)
         return result;
 }
 
-static CUresult barrier(struct sp_context *context)
+CUresult sp_route_barrier(struct sp_context *context, bool waits)
 {
         struct spm_scope scope = {SPM_SCOPE_CONTEXT, context ? context->model : 0};
         struct sp_sync sync;
@@ -238,8 +239,7 @@ static CUresult barrier(struct sp_context *context)
                 return CUDA_SUCCESS;
         if (atomic_load_explicit(&context->poisoned, memory_order_relaxed))
                 return sp_route_ask_driver();
-        if (sp_config()->free_mode != SP_FREE_MODE_SYNC || !sp_life_is_on() ||
-            !sp_whole_enter(context))
+        if (!waits || !sp_life_is_on() || !sp_whole_enter(context))
                 return CUDA_SUCCESS;
 
         sp_sync_start(&sync, context, scope);
@@ -357,7 +357,7 @@ CUresult CUDAAPI sp_on_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
                         return refuse_as(&freeing, result);
         }
         freeing.known = sp_ledger_take(SP_SPACE_DEVICE, address, &freeing.entry);
-        if (sp_route_pools() && stream) {
+        if (sp_route_pools() && stream && (freeing.known || !sp_pinned_holds(address))) {
                 status = spm_free(sp_model_enter(), address, 0, SPM_FREE_ASYNC, stream->model,
                                   &block, &actions);
                 if (status == SPM_OK)

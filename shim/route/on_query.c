@@ -15,6 +15,9 @@
  *   SYNC_MEMOPS            mapped memory refuses the attribute; the context's
  *                          flag of the same name does it for all its memory
  *
+ * Of page-locked memory only the range and the id are the block's own: the rest
+ * is true of the chunk as well.
+ *
  * Freed blocks are unknown pointers, like the driver's.
  */
 
@@ -24,6 +27,7 @@
 #include "route/work.h"
 #include "track/backing.h"
 #include "track/ledger.h"
+#include "track/pinned.h"
 #include "track/state.h"
 
 /* Kept with a block as spm_set_user(). */
@@ -74,7 +78,9 @@ CUresult CUDAAPI sp_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, 
 
 static struct sp_context *context_of(const struct spm_allocation *block)
 {
-        return sp_context_by_pool(block->pool);
+        struct sp_context *context = sp_context_by_pool(block->pool);
+
+        return context ? context : sp_pinned_owner(block->pool, NULL);
 }
 
 static CUmemoryPool pool_of(const struct spm_allocation *block)
@@ -124,7 +130,8 @@ static void correct(void *value, CUpointer_attribute attribute, const struct spm
                 *(CUmemoryPool *)value = pool_of(block);
                 break;
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-                *(unsigned int *)value = (block->user & SYNC_MEMOPS) != 0;
+                if (!sp_backing_is_pinned(block->cookie))
+                        *(unsigned int *)value = (block->user & SYNC_MEMOPS) != 0;
                 break;
         default:
                 break;
@@ -250,7 +257,7 @@ CUresult CUDAAPI sp_on_cuPointerSetAttribute(const void *value, CUpointer_attrib
 
         if (whose == FREED)
                 return CUDA_ERROR_INVALID_VALUE;
-        if (whose == FOREIGN || !value)
+        if (whose == FOREIGN || !value || sp_backing_is_pinned(block.cookie))
                 return sp_driver.cuPointerSetAttribute(value, attribute, pointer);
         /* It is the only one that can be set. */
         return attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
@@ -354,7 +361,8 @@ CUresult CUDAAPI sp_on_cuMemGetAccess(unsigned long long *flags, const CUmemLoca
         if (whose == FREED)
                 return CUDA_ERROR_INVALID_VALUE;
         result = sp_driver.cuMemGetAccess(flags, location, pointer);
-        if (whose == OURS && result == CUDA_SUCCESS && context_of(&block))
+        if (whose == OURS && result == CUDA_SUCCESS && context_of(&block) &&
+            !sp_backing_is_pinned(block.cookie))
                 *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
         return result;
 }

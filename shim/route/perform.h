@@ -49,6 +49,18 @@ bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocati
  */
 bool sp_relieve(void);
 
+/** sp_relieve_host() - the same of page-locked memory, because the host is short of it. */
+bool sp_relieve_host(void);
+
+/* The result of @call, or of a second @call if memory was short and some could be found. */
+#define SP_ASK(call)                                                                               \
+        __extension__({                                                                            \
+                CUresult asked = (call);                                                           \
+                if (asked == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())                             \
+                        asked = (call);                                                            \
+                asked;                                                                             \
+        })
+
 /** sp_trim_device() - give back what the pools of @device hold ready, all but @spared (0: none is);
  * waits for nothing. */
 size_t sp_trim_device(struct sp_device *device, spm_pool spared);

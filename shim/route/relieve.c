@@ -16,6 +16,7 @@
 #include "route/route.h"
 #include "route/whole.h"
 #include "stamp/stamp.h"
+#include "track/pinned.h"
 #include "track/state.h"
 
 size_t sp_trim_pool(spm_pool pool, size_t keep)
@@ -66,8 +67,8 @@ static CUresult wait_for_all(struct sp_context *context)
         return result;
 }
 
-/* Everything freed in the context so far becomes ready, if it is done soon. */
-static void settle(struct sp_context *context)
+/* Everything freed in the context so far becomes ready, if it is done soon. Return: is it? */
+static bool settle(struct sp_context *context)
 {
         struct spm_scope scope = {SPM_SCOPE_CONTEXT, context->model};
         struct spm_actions actions;
@@ -78,12 +79,13 @@ static void settle(struct sp_context *context)
         status = spm_sync_begin(sp_model_enter(), scope, &ticket);
         sp_model_leave();
         if (status != SPM_OK)
-                return;
+                return false;
         result = wait_for_all(context);
         sp_context_note_result(context, result);
         spm_sync_end(sp_model_enter(), &ticket, SPM_SYNC_POLL, result == CUDA_SUCCESS, &actions);
         sp_model_leave();
         sp_perform(&actions, NULL);
+        return result == CUDA_SUCCESS;
 }
 
 static bool is_pooled_on(const struct sp_context *context, const struct sp_device *device)
@@ -101,6 +103,38 @@ size_t sp_trim_device(struct sp_device *device, spm_pool spared)
                 if (is_pooled_on(context, device) && context->sync_pool != spared)
                         released += sp_trim_pool(context->sync_pool, 0);
         return released;
+}
+
+static bool holds_pinned(const struct sp_context *context)
+{
+        unsigned int index = 0;
+
+        return sp_context_pools(context) && sp_pinned_each(context, &index);
+}
+
+/* Giving this memory back waits for its context, so only where that is idle by then. */
+bool sp_relieve_host(void)
+{
+        CUstreamCaptureMode mode;
+        size_t released = 0;
+
+        if (!sp_route_may_act())
+                return false;
+        mode = sp_bracket_open();
+        for (struct sp_context *context = sp_context_each(NULL); context;
+             context = sp_context_each(context)) {
+                unsigned int index = 0;
+                spm_pool pool;
+
+                if (!holds_pinned(context) || !settle(context))
+                        continue;
+                while ((pool = sp_pinned_each(context, &index)))
+                        released += sp_trim_pool(pool, 0);
+        }
+        sp_bracket_close(mode);
+        if (released)
+                sp_count(reliefs);
+        return released > 0;
 }
 
 static bool relieve_device(struct sp_device *device)

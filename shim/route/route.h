@@ -18,6 +18,7 @@
 
 #include "driver/driver.h"
 #include "track/context.h"
+#include "track/ledger.h"
 #include "track/stream.h"
 
 /* Off the hot path, and out of its way. */
@@ -58,6 +59,18 @@ bool sp_route_may_act(void);
 /** sp_route_is_quiet() - no capture, no reset context, no end in sight: no need to ask the driver.
  */
 bool sp_route_is_quiet(void);
+
+/** sp_route_write_down() - the driver has served; 0 is no address. */
+void sp_route_write_down(enum sp_kind kind, uint64_t address, size_t bytes);
+
+/**
+ * sp_route_barrier() - the end of a free that the driver was not told of
+ * @context: the owner of the block; may be NULL
+ * @waits:   until the context is idle, as the driver's own free does
+ *
+ * Return: CUDA_SUCCESS, or what the driver would have said: the sticky error of a context.
+ */
+CUresult sp_route_barrier(struct sp_context *context, bool waits) SP_COLD;
 
 /* Mirror: @shadow is what the model gave instead of the driver's address, 0 for "not mirrored". */
 uint64_t sp_mirror_alloc(spm_pool pool, spm_stream stream, size_t size);

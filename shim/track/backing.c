@@ -195,9 +195,19 @@ undo_addresses:
         return result;
 }
 
-/* native memory */
+/* native memory, pinned memory: a context's own */
 
-static CUresult take_native(struct sp_segment *segment)
+static CUresult take_pinned(struct sp_segment *segment, unsigned int flags)
+{
+        void *host;
+        CUresult result = sp_driver.cuMemHostAlloc(&host, segment->size, flags);
+
+        if (result == CUDA_SUCCESS)
+                segment->base = (CUdeviceptr)(uintptr_t)host;
+        return result;
+}
+
+static CUresult take_native(struct sp_segment *segment, unsigned int host_flags)
 {
         CUcontext popped;
         CUresult result = CUDA_ERROR_INVALID_CONTEXT;
@@ -206,7 +216,9 @@ static CUresult take_native(struct sp_segment *segment)
                 return result;
         result = sp_driver.cuCtxPushCurrent_v2(segment->context->handle);
         if (result == CUDA_SUCCESS) {
-                result = sp_driver.cuMemAlloc_v2(&segment->base, segment->size);
+                result = segment->is_pinned
+                                 ? take_pinned(segment, host_flags)
+                                 : sp_driver.cuMemAlloc_v2(&segment->base, segment->size);
                 sp_driver.cuCtxPopCurrent_v2(&popped);
         }
         if (result == CUDA_SUCCESS)
@@ -224,7 +236,10 @@ static void give_native(const struct sp_segment *segment)
                         return;
                 sched_yield();
         }
-        sp_driver.cuMemFree_v2(segment->base);
+        if (segment->is_pinned)
+                sp_driver.cuMemFreeHost((void *)(uintptr_t)segment->base);
+        else
+                sp_driver.cuMemFree_v2(segment->base);
         sp_context_leave(segment->context);
 }
 
@@ -232,8 +247,8 @@ static void give_native(const struct sp_segment *segment)
 
 static bool is_wished_native(const struct sp_backing_wish *wish)
 {
-        return wish->context &&
-               (!wish->device->has_vmm || sp_config()->backing == SP_BACKING_NATIVE);
+        return wish->context && (wish->is_pinned || !wish->device->has_vmm ||
+                                 sp_config()->backing == SP_BACKING_NATIVE);
 }
 
 CUresult sp_backing_obtain(const struct sp_backing_wish *wish, struct sp_segment **segment)
@@ -248,7 +263,8 @@ CUresult sp_backing_obtain(const struct sp_backing_wish *wish, struct sp_segment
         made->pool = wish->pool;
         made->device = wish->device;
         made->context = is_native ? wish->context : NULL;
-        result = is_native ? take_native(made) : map(made, wish);
+        made->is_pinned = wish->is_pinned;
+        result = is_native ? take_native(made, wish->host_flags) : map(made, wish);
         if (result != CUDA_SUCCESS) {
                 free(made);
                 return result;
@@ -265,7 +281,7 @@ CUresult sp_backing_obtain(const struct sp_backing_wish *wish, struct sp_segment
 void sp_backing_give_back(struct sp_segment *segment, struct sp_spares *spares)
 {
         delist(segment);
-        if (!sp_backing_is_native(segment)) {
+        if (!segment->context) {
                 unmap(segment, spares);
                 return;
         }
@@ -289,7 +305,7 @@ CUresult sp_backing_grant(spm_pool pool, int peer, CUmemAccess_flags flags)
         ranges = calloc(count + 1, sizeof(*ranges));
         count = 0;
         for (struct sp_segment *segment = segments; ranges && segment; segment = segment->next)
-                if (segment->pool == pool && !sp_backing_is_native(segment))
+                if (segment->pool == pool && !segment->context)
                         ranges[count++] = (struct range){segment->base, segment->size};
         sp_lock_drop(&list_lock);
 

@@ -5,7 +5,7 @@
 /*
  * Backing -- where the pool's memory comes from
  *
- * Two providers behind one interface:
+ * Three providers behind one interface:
  *
  *   mapped   physical memory of its own (cuMemCreate), mapped where the model
  *            says in the pool's range, or else at addresses of its own. Giving it
@@ -13,6 +13,7 @@
  *            touch it any more (P57).
  *   native   one cuMemAlloc. Giving it back is a cuMemFree, which waits for the
  *            whole context (F10); it dies with the context.
+ *   pinned   one cuMemHostAlloc, and the same of cuMemFreeHost (U29)
  *
  * A segment that was obtained is one struct sp_segment, and that is the cookie
  * the model hands back. Threads: every function may be called from any thread;
@@ -33,18 +34,21 @@ struct sp_segment {
         size_t size;
         spm_pool pool;
         struct sp_device *device;
-        struct sp_context *context; /* owner of native memory; NULL for mapped memory */
-        struct sp_chunk chunk;      /* behind mapped memory */
-        struct sp_range *range;     /* in which it is mapped; NULL: its addresses are its own */
+        struct sp_context *context; /* owner of native and pinned memory; NULL for mapped memory */
+        bool is_pinned;
+        struct sp_chunk chunk;  /* behind mapped memory */
+        struct sp_range *range; /* in which it is mapped; NULL: its addresses are its own */
         struct sp_segment *next, *previous; /* guarded by the list's lock */
 };
 
 struct sp_backing_wish {
         spm_pool pool;
         struct sp_device *device;
-        struct sp_context *context; /* owner of a synchronous pool; NULL for an asynchronous one */
+        struct sp_context *context; /* owner of the pool; NULL for an asynchronous one */
+        bool is_pinned;             /* a pool of page-locked memory */
+        unsigned int host_flags;    /* of that memory */
         CUdeviceptr address;        /* in the pool's range; 0: anywhere */
-        size_t size;                /* a multiple of 2 MiB */
+        size_t size;                /* a multiple of 2 MiB; of pinned memory, of a page */
         struct sp_spares *spares;   /* to be used first; may be NULL */
 };
 
@@ -72,7 +76,13 @@ bool sp_backing_reserves(CUdeviceptr address);
 /** sp_backing_is_native() - is a block here plain cuMemAlloc memory? */
 static inline bool sp_backing_is_native(const struct sp_segment *segment)
 {
-        return segment->context != NULL;
+        return segment->context != NULL && !segment->is_pinned;
+}
+
+/** sp_backing_is_pinned() - is it page-locked host memory? */
+static inline bool sp_backing_is_pinned(const struct sp_segment *segment)
+{
+        return segment->is_pinned;
 }
 
 #endif

@@ -26,6 +26,8 @@
 
 struct sp_stream;
 
+#define SP_HOST_POOLS 16
+
 /* Written once before publication: everything that is not atomic. */
 struct sp_device {
         CUdevice ordinal;
@@ -48,8 +50,9 @@ struct sp_context {
         spm_context model;
         spm_stream legacy;
         spm_pool sync_pool;
-        struct sp_range range;                   /* of that pool */
-        struct sp_stream *_Atomic legacy_stream; /* stream.c's; NULL until first used */
+        struct sp_range range;                      /* of that pool */
+        _Atomic spm_pool host_pools[SP_HOST_POOLS]; /* pinned.c's; 0 until first used */
+        struct sp_stream *_Atomic legacy_stream;    /* stream.c's; NULL until first used */
         struct sp_stamper stamper;
         /* Nothing is pooled here: a green context, or one that could not be set up. */
         atomic_bool forward_only;

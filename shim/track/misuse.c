@@ -67,11 +67,27 @@ static struct sp_ledger_node *around_locked(enum sp_space space, uint64_t addres
         return NULL;
 }
 
+/* Memory of the device may be the host's after it was freed, and the other way round. */
+static struct sp_ledger_node *successor_locked(enum sp_space space, uint64_t address)
+{
+        enum sp_space other = space == SP_SPACE_DEVICE ? SP_SPACE_HOST : SP_SPACE_DEVICE;
+        struct sp_ledger_node *node = NULL;
+
+        if (space == SP_SPACE_DEVICE || space == SP_SPACE_HOST)
+                node = sp_node_find_locked(other, address);
+        return node && node->state == SP_NODE_LIVE ? node : NULL;
+}
+
 static enum sp_finding_kind classify_locked(enum sp_space space, uint64_t address,
                                             struct sp_ledger_node **block)
 {
         struct sp_ledger_node *node = sp_node_find_locked(space, address);
 
+        if (node && node->state == SP_NODE_FREED) {
+                *block = successor_locked(space, address);
+                if (*block)
+                        return SP_FINDING_WRONG_KIND;
+        }
         *block = node;
         if (node && node->state == SP_NODE_FREED && node->context_ended)
                 return SP_FINDING_AFTER_CONTEXT;

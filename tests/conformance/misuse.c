@@ -136,6 +136,17 @@ static void host_free_of_anything(void)
         CODE(MemHostUnregister, heap);
 }
 
+static void pinned_interior(void)
+{
+        char *host;
+
+        CODE(MemHostAlloc, (void **)&host, 4096, 0);
+        CODE(MemFreeHost, host + 512);
+        CODE(MemFreeHost, host + 1);
+        CODE(MemFree, (CUdeviceptr)(uintptr_t)(host + 512));
+        CODE(MemFreeHost, host);
+}
+
 static void memory_used_after_its_free(void)
 {
         CUdeviceptr p;
@@ -170,6 +181,7 @@ const struct conf_case conf_misuse[] = {
         {"misuse.pinned_freed_as_device_memory", pinned_freed_as_device_memory, 0, NULL},
         {"misuse.device_memory_freed_as_pinned", device_memory_freed_as_pinned, 0, NULL},
         {"misuse.host_free_of_anything", host_free_of_anything, 0, NULL},
+        {"misuse.pinned_interior", pinned_interior, 0, NULL},
         {"misuse.memory_used_after_its_free", memory_used_after_its_free, CONF_DIFFERS,
          "the driver refuses a range that no allocation holds; under the shim the range is "
          "still mapped, as in any allocator that keeps memory"},

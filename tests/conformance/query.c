@@ -111,6 +111,27 @@ static void async_interior(void)
         CU_OK(cu.MemFreeAsync(p, conf.n1));
 }
 
+/* Page-locked memory, and a neighbour of it. */
+static void pinned(void)
+{
+        void *host, *other;
+        CUdeviceptr p, base = 0;
+        size_t bytes = 0;
+
+        CODE(MemHostAlloc, &host, 1000, 0);
+        CODE(MemHostAlloc, &other, 8, 0);
+        p = (CUdeviceptr)(uintptr_t)host;
+        say_number("type", CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p + 500);
+        say_handles(p + 500);
+        say_range(p + 500, p);
+        say_range((CUdeviceptr)(uintptr_t)other, (CUdeviceptr)(uintptr_t)other);
+        CODE(MemGetAddressRange, &base, &bytes, p + 500);
+        conf_say("base=%d bytes=%zu", base == p, bytes);
+        CODE(MemFreeHost, host);
+        say_number("type", CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p);
+        CODE(MemFreeHost, other);
+}
+
 /* Freed, and nothing allocated since. */
 static void freed(void)
 {
@@ -386,6 +407,7 @@ const struct conf_case conf_query[] = {
         {"query.plain_interior", plain_interior, 0, NULL},
         {"query.async", async_memory, 0, NULL},
         {"query.async_interior", async_interior, 0, NULL},
+        {"query.pinned", pinned, 0, NULL},
         {"query.freed", freed, 0, NULL},
         {"query.unknown", unknown, 0, NULL},
         {"query.buffer_ids", buffer_ids, 0, NULL},

@@ -106,7 +106,7 @@ def exchange():
     run = shimmed(app('exchange', 1), STREAMPOOL_BACKING='native')
     note(run.out.splitlines() == [wanted[0], 'small exported 0 refused 4 disagreeing 0 differing 0'],
          f'native: {run.out}')
-    note(shimrun.pooled(run.report) == 7, f'native: {shimrun.made(run.report)}')
+    note(shimrun.pooled(run.report) == 8, f'native: {shimrun.made(run.report)}')
     run = shimmed(app('exchange', 1), STREAMPOOL_BACKING='vmm')
     note(run.out.splitlines() == ['large exported 0 refused 3 disagreeing 0 differing 0',
                                   'small exported 0 refused 4 disagreeing 0 differing 0'],
@@ -198,6 +198,30 @@ def pressure():
         report = shimmed(app('loop', 400, size), SIM_MEMORY='4G', STREAMPOOL_PENDING=limit).report
         peak = sum(pool['reserved_high'] for pool in report['pools']) if report else 0
         note(0 < peak <= 192 << 20, f'PENDING={limit}: reserved up to {peak >> 20} MiB')
+
+
+def driver_calls(command, mode='pool', **settings):
+    """Symbol -> how often the driver was called."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'calls')
+        shimmed(command, mode, SIM_CALLS=path, **settings)
+        lines = [line.split() for line in open(path)] if os.path.exists(path) else []
+    return {symbol: int(count) for symbol, count in lines}
+
+
+def page_locked():
+    """Small page-locked blocks cost the driver nothing, and nobody gets one too early."""
+    for settings in ({}, {'STREAMPOOL_BATCH': '1'}, {'STREAMPOOL_FREE': 'sync'},
+                     {'STREAMPOOL_PINNED': 'off'}, {'SIM_TIME': 'threads'},
+                     {'SIM_AGE': '12000'}):
+        runs = same(app('pinned', 10000), **settings)
+        note(runs['pool'].out == 'rounds 10000 wrong 0\n', f'{settings}: {runs["pool"].out}')
+    pinned = ('cuMemHostAlloc', 'cuMemAllocHost_v2', 'cuMemFreeHost')
+    calls = driver_calls(app('pinned', 10000))
+    note(sum(calls.get(symbol, 0) for symbol in pinned) <= 6, f'pool: {calls}')
+    note(calls.get('cuCtxRecordEvent', 0) <= 10000 // 16, f'pool: {calls}')
+    calls = driver_calls(app('pinned', 10000), STREAMPOOL_PINNED='off')
+    note(sum(calls.get(symbol, 0) for symbol in pinned) == 20078, f'off: {calls}')
 
 
 def free_sync():
@@ -349,7 +373,7 @@ def injection_illegal():
 
 SUITES = {function.__name__: function for function in (
     faults, first_light, exchange, exit_code, report_paths, out_of_memory, retries, pressure,
-    free_sync, belts, random_programs, small_device, growths, torture, threads, quarrels, devices,
+    page_locked, free_sync, belts, random_programs, small_device, growths, torture, threads, quarrels, devices,
     injection_value, injection_memory, injection_illegal)}
 
 

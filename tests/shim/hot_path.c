@@ -167,6 +167,26 @@ Test(hot_path, a_batch_of_frees_records_one_event, .init = start)
         cr_expect_eq(sim_calls("cuCtxSynchronize"), 0);
 }
 
+/* The second device is asked whether it has a context. */
+Test(hot_path, a_page_locked_block_takes_two_locks_and_three_driver_calls, .init = start)
+{
+        void *host;
+
+        cr_assert_eq(sp_on_cuMemHostAlloc(&host, 8, 0), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemFreeHost(host), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+        count_from_here();
+        cr_assert_eq(sp_on_cuMemHostAlloc(&host, 8, 0), CUDA_SUCCESS);
+        cr_expect_eq(locks, 2, "%u locks", locks);
+        cr_expect_eq(sim_calls_all(), 3, "%llu driver calls", (unsigned long long)sim_calls_all());
+        cr_expect_eq(sim_calls("cuDevicePrimaryCtxGetState"), 1);
+        count_from_here();
+        cr_assert_eq(sp_on_cuMemFreeHost(host), CUDA_SUCCESS);
+        cr_expect_eq(locks, 3, "%u locks", locks);
+        cr_expect_eq(sim_calls_all(), 0, "%llu driver calls", (unsigned long long)sim_calls_all());
+        cr_expect_eq(allocations, 0, "%u host allocations", allocations);
+}
+
 /* Caching allocators ask about events at every allocation. */
 Test(hot_path, a_question_about_an_event_is_one_driver_call, .init = start)
 {

@@ -216,6 +216,22 @@ Test(misuse, a_freed_address_that_lives_again_is_not_doubly_freed)
         cr_expect_eq(sp_ledger.history, 1);
 }
 
+/* The host may lock memory where the device had some before, and the other way round. */
+Test(misuse, is_about_what_lives_there_now)
+{
+        add(SP_KIND_DEVICE, 0x1000, 0x100);
+        free_it(SP_SPACE_DEVICE, 0x1000, "free", OK, NULL);
+        add(SP_KIND_PINNED, 0x1000, 0x100);
+        free_it(SP_SPACE_DEVICE, 0x1000, "free", INVALID_VALUE, NULL);
+        cr_assert_eq(findings(), 1);
+        cr_expect_eq(found[0].kind, SP_FINDING_WRONG_KIND, "%s", sp_finding_name(found[0].kind));
+        cr_expect_eq(found[0].block.kind, SP_KIND_PINNED);
+        free_it(SP_SPACE_HOST, 0x1000, "free", OK, NULL);
+        free_it(SP_SPACE_DEVICE, 0x1000, "free", INVALID_VALUE, NULL);
+        cr_assert_eq(findings(), 2);
+        cr_expect_eq(found[1].kind, SP_FINDING_DOUBLE_FREE, "%s", sp_finding_name(found[1].kind));
+}
+
 Test(misuse, is_told_apart)
 {
         static const struct {

@@ -362,6 +362,17 @@ Test(text, says_what_time_was_saved_and_how_that_is_known)
         cr_expect(says(seen, "Time saved: at most 500."), "%s", seen);
 }
 
+Test(text, knows_what_page_locked_memory_costs)
+{
+        work();
+        add_pool(0, SP_CLASS_HOST, 1000, 900);
+        text_of(false);
+        cr_expect(says(seen, "device 0, pinned"), "%s", seen);
+        cr_expect(says(seen, "Driver calls saved: 2000"), "%s", seen);
+        cr_expect(says(seen, "Time saved: at most 755.0 ms"), "%s", seen);
+        cr_expect(says(seen, "cuMemHostAlloc 530.00 us, cuMemFreeHost 225.00 us\n"), "%s", seen);
+}
+
 Test(text, of_an_observed_program_claims_nothing)
 {
         work();

@@ -81,6 +81,7 @@ static void round_of(struct worker *worker, unsigned int round)
         struct worker *next = &workers[(worker->number + 1) % worker_count];
         size_t bytes = BLOCK * (1 + round % 7);
         CUdeviceptr sync_block, async_block, received;
+        void *host;
 
         worker->stream = worker->streams[round % 2];
         expect(worker, sp_on_cuMemAlloc_v2(&sync_block, bytes), "cuMemAlloc");
@@ -88,6 +89,9 @@ static void round_of(struct worker *worker, unsigned int round)
                "cuMemAllocAsync");
         use(worker, sync_block, worker->number * 1000003u + round);
         use(worker, async_block, ~round);
+        expect(worker, sp_on_cuMemHostAlloc(&host, 4 * WORDS << round % 9, 0), "cuMemHostAlloc");
+        use(worker, (CUdeviceptr)(uintptr_t)host, round);
+        expect(worker, sp_on_cuMemFreeHost(host), "cuMemFreeHost");
         expect(worker, sp_on_cuEventRecord(worker->event, worker->stream), "cuEventRecord");
         expect(worker, sp_on_cuStreamWaitEvent(worker->stream, next->event, 0),
                "cuStreamWaitEvent");

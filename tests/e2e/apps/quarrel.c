@@ -6,7 +6,7 @@
  *
  * Each role is a thread, and a role may be named more than once:
  *
- *   allocate  memory of both kinds, used and freed at once
+ *   allocate  memory of both kinds and page-locked memory, used and freed at once
  *   capture   captures of a mode that lets the others work
  *   stream    streams that are destroyed while what was freed on them is pending
  *   context   contexts that are destroyed with memory and work in them
@@ -62,6 +62,16 @@ static void use(CUdeviceptr p, CUstream stream)
                 OK(cu_fill(&kernels, stream, p, 100, 1));
 }
 
+static void *obtain_host(size_t bytes)
+{
+        void *host = NULL;
+        CUresult result = cu.MemHostAlloc(&host, bytes, 0);
+
+        if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY)
+                expect(result, "page-locked allocation");
+        return host;
+}
+
 static void *allocate(void *argument)
 {
         CUstream stream;
@@ -71,7 +81,12 @@ static void *allocate(void *argument)
         OK(cu.StreamCreate(&stream, CU_STREAM_NON_BLOCKING));
         while (!over) {
                 CUdeviceptr p = obtain(1 << 18, NULL), q = obtain(1 << 18, stream);
+                CUdeviceptr host = (CUdeviceptr)(uintptr_t)obtain_host(400);
 
+                cu_owned(host, 400);
+                use(host, stream);
+                cu_disowned(host);
+                OK(cu.MemFreeHost((void *)(uintptr_t)host));
                 cu_owned(p, 1 << 18);
                 cu_owned(q, 1 << 18);
                 use(p, stream);
@@ -147,6 +162,7 @@ static void *contexts(void *argument)
                         OK(cu_spin(&kernels, own, 1000));
                         OK(cu.MemFreeAsync(q, own));
                         OK(cu.MemFree(i % 3 ? p : 0)); /* the rest goes with the context */
+                        OK(cu.MemFreeHost(i % 3 ? obtain_host(8) : NULL));
                 }
                 OK(cu.CtxDestroy(mine));
         }
