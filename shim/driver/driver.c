@@ -124,6 +124,13 @@ static bool may_be_driver(const struct link_map *map)
         return map && map != map_of(&sp_driver) && is_named_libcuda(map);
 }
 
+bool sp_driver_contains(const void *address)
+{
+        const struct link_map *map = sp_driver_is_loaded() ? map_of(address) : NULL;
+
+        return map && map->l_name == path;
+}
+
 static bool take(void *handle)
 {
         struct sp_driver driver;

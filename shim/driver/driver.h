@@ -57,6 +57,9 @@ bool sp_driver_load(void);
  */
 bool sp_driver_adopt(const void *address);
 
+/* Is it in the library that is the driver? */
+bool sp_driver_contains(const void *address);
+
 /* What a row is, in words; for reports and diagnostics. */
 enum sp_entry_kind { SP_ROW_HOOK, SP_ROW_RETRY, SP_ROW_SUBMIT, SP_ROW_CALL };
 

@@ -57,6 +57,7 @@ struct sp_report {
         size_t leaks;
         uint64_t leaked_count, leaked_bytes; /* all of them, also those without room in @leak */
         uint64_t counter[SP_COUNTER_COUNT];
+        const char *unseen; /* a function that may submit work behind our back, or NULL */
         struct sp_saving saving;
 };
 

@@ -81,6 +81,8 @@ static void add_process(struct sp_text *text, const struct sp_report *report)
         add_text(text, "mode", figures->observing ? "observe" : "pool");
         sp_text_add(text, ",\n  ");
         add_text(text, "backing", figures->backing);
+        sp_text_add(text, ",\n  ");
+        add_text(text, "unseen", report->unseen);
         sp_text_add(text, ",\n  \"gave_up\": %s,\n  \"complete\": %s,\n",
                     figures->off ? "true" : "false", report->busy ? "false" : "true");
 }

@@ -23,6 +23,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "report/inner.h"
+#include "track/submit.h"
 
 #define WORDS_MAX (8 << 20)
 
@@ -157,6 +158,7 @@ void sp_report_gather(struct sp_report *report)
         sp_route_figures(&report->figures);
         for (unsigned int i = 0; i < SP_COUNTER_COUNT; i++)
                 report->counter[i] = sp_counter_sum((enum sp_counter)i);
+        report->unseen = sp_submit_first_unknown();
         gather_saving(report);
 }
 

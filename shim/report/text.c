@@ -346,6 +346,16 @@ static void add_refusals(struct sp_text *text, const struct sp_report *report)
                             (unsigned long long)refused, plural(refused));
 }
 
+static void add_unseen(struct sp_text *text, const struct sp_report *report)
+{
+        if (report->unseen)
+                sp_text_add(
+                        text,
+                        "\nThe program can give a stream work unseen, by %s: what is freed waits "
+                        "for the device.\n",
+                        report->unseen);
+}
+
 static void add_lookups(struct sp_text *text, const struct sp_report *report)
 {
         sp_text_add(text, "\nLook-ups\n");
@@ -371,6 +381,7 @@ void sp_report_text(const struct sp_report *report, bool with_lookups, struct sp
         add_pools(text, report);
         add_refusals(text, report);
         add_saving(text, report);
+        add_unseen(text, report);
         if (with_lookups)
                 add_lookups(text, report);
         if (text->cut)

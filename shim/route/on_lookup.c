@@ -6,7 +6,8 @@
  * cuGetProcAddress how every CUDA runtime since 11.3 finds the others. Both are
  * answered by those who were asked, with the program's own arguments; what they
  * say about the result, and what they leave untouched, reaches the program
- * unchanged. Only an address that belongs to a function we wrap is replaced.
+ * unchanged. Only an address that belongs to a function we wrap is replaced. One
+ * that may submit work and is not replaced is noted: we would not see that work.
  *
  * These handlers also run before the shim has begun.
  */
@@ -18,6 +19,7 @@
 #include "driver/driver.h"
 #include "driver/lookup.h"
 #include "report/counters.h"
+#include "track/submit.h"
 
 /*
  * The last call of the dl family is always the program's own, repeated if we had
@@ -41,6 +43,8 @@ void *sp_on_dlsym(void *handle, const char *name)
         answer = sp_lookup_wrapper(found);
         if (answer != found)
                 sp_count(lookups_dlsym);
+        else if (!sp_submit_is_other(name) && sp_driver_contains(found))
+                sp_submit_unknown(name);
         return answer;
 }
 
@@ -67,10 +71,13 @@ static void replace(const char *symbol, void **pfn, int version)
                 return;
         *pfn = sp_lookup_wrapper(found);
         sp_count(lookups_driver);
-        if (*pfn != found)
+        if (*pfn != found) {
                 sp_count(lookups_ours);
-        else if (is_name_of_ours(symbol, version))
+                return;
+        }
+        if (is_name_of_ours(symbol, version))
                 sp_count(lookups_unknown);
+        sp_submit_unknown(symbol);
 }
 
 CUresult CUDAAPI sp_on_cuGetProcAddress(const char *symbol, void **pfn, int version,

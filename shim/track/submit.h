@@ -159,4 +159,25 @@ bool sp_submit_quiesce(void);
 /** sp_submit_watch() - sets sp_submit_context. */
 void sp_submit_watch(CUcontext only);
 
+/* what we would not see: unknown.c */
+
+/**
+ * sp_submit_unknown() - the program was given a function of the driver that we do not export
+ * @symbol: by what name; an exported one, or that of the API
+ *
+ * Notes it, unless it is one that gives no stream work (driver/other_calls.def). May be called at
+ * any time; takes no lock and allocates nothing.
+ */
+void sp_submit_unknown(const char *symbol);
+
+/** sp_submit_is_other() - is it known to give no stream work? In all versions and variants. */
+bool sp_submit_is_other(const char *symbol);
+
+/** sp_submit_is_complete() - do we see all work that the program can submit? Once false, for ever.
+ */
+bool sp_submit_is_complete(void);
+
+/** sp_submit_first_unknown() - the first name that was noted, or NULL. */
+const char *sp_submit_first_unknown(void);
+
 #endif

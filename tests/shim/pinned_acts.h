@@ -51,6 +51,7 @@ static inline void synchronise(void)
 /* Work that reads the block, and is not done until somebody waits. */
 static inline void copy_from(const void *host, size_t size, CUstream on)
 {
+        launch_on(on);
         cr_assert_eq(cuMemcpyHtoDAsync_v2(device_block, host, size, on), CUDA_SUCCESS);
         cr_assert_gt(sim_pending(), 0);
 }

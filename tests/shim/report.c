@@ -30,6 +30,7 @@
 #include "base/life.h"
 #include "report/inner.h"
 #include "track/ledger_inner.h"
+#include "track/submit.h"
 
 enum { OK = 0, INVALID_VALUE = 1 };
 
@@ -371,6 +372,16 @@ Test(text, knows_what_page_locked_memory_costs)
         cr_expect(says(seen, "Driver calls saved: 2000"), "%s", seen);
         cr_expect(says(seen, "Time saved: at most 755.0 ms"), "%s", seen);
         cr_expect(says(seen, "cuMemHostAlloc 530.00 us, cuMemFreeHost 225.00 us\n"), "%s", seen);
+}
+
+Test(text, names_a_call_that_nobody_sees)
+{
+        work();
+        text_of(false);
+        cr_expect_not(says(seen, "unseen"), "%s", seen);
+        sp_submit_unknown("cuNewAsync");
+        text_of(false);
+        cr_expect(says(seen, "give a stream work unseen, by cuNewAsync:"), "%s", seen);
 }
 
 Test(text, of_an_observed_program_claims_nothing)

@@ -25,6 +25,7 @@ import check_exports
 import check_floors
 import check_format
 import check_paths
+import check_submissions
 import check_tidy
 import count_results
 import find_cuda
@@ -252,6 +253,93 @@ class Headers(Tree):
         self.write("inc/cudaTypedefs.h", "")
         self.assertTrue(find_cuda.holds_headers(folder))
         self.assertEqual(find_cuda.version(folder), "12.9")
+
+
+class Submissions(unittest.TestCase):
+    """A small driver of which everything is known."""
+
+    CUDA = """
+        #define CUDA_VERSION 13000
+        /* CUresult CUDAAPI cuOnlyInAComment(CUstream stream); */
+        CUresult CUDAAPI cuFooAsync(CUdeviceptr to,
+                                    CUstream hStream);
+        CUresult CUDAAPI cuFooAsync_v2_ptsz(CUdeviceptr to, CUstream hStream);
+        CUresult CUDAAPI cuMemcpyFoo(CUdeviceptr to);
+        CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config);
+        CUresult CUDAAPI cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list);
+        __CUDA_DEPRECATED CUresult CUDAAPI cuStreamQuery(CUstream hStream);
+        CUresult CUDAAPI cuFooCreate(CUstream *phStream);
+    """
+    TYPES = """
+        typedef CUresult (CUDAAPI *PFN_cuFooAsync_v4000)(CUdeviceptr_v1 to, CUstream hStream);
+        typedef CUresult (CUDAAPI *PFN_cuFooAsync_v7000_ptsz)(CUdeviceptr_v2 to, CUstream hStream);
+        typedef CUresult (CUDAAPI *PFN_cuMemcpyFoo_v3020)(CUdeviceptr_v2 to);
+        typedef CUresult (CUDAAPI *PFN_cuMemcpyFoo_v7000_ptds)(CUdeviceptr_v2 to);
+        typedef CUresult (CUDAAPI *PFN_cuLaunchKernelEx_v11060)(const CUlaunchConfig *config);
+        typedef CUresult (CUDAAPI *PFN_cuLaunchCooperativeKernelMultiDevice_v9000)(void);
+        typedef CUresult (CUDAAPI *PFN_cuStreamQuery_v2000)(CUstream hStream);
+    """
+    TABLE = """
+SP_HOOK(cuLaunchKernelEx, cuLaunchKernelEx, 11060, ,
+SP_HOOK(cuLaunchCooperativeKernelMultiDevice, cuLaunchCooperativeKernelMultiDevice, 9000, ,
+"""
+    ROWS = """
+SP_SUBMIT_PAIR(cuFooAsync, cuFooAsync_v2, 4000, 7000, COPY,
+        (CUdeviceptr to, CUstream stream), (to, stream))
+SP_SUBMIT_DEFAULT(cuMemcpyFoo, cuMemcpyFoo_v2, 3020, (CUdeviceptr to), (to))
+"""
+    OTHER = "SP_OTHER(cuFooCreate, PLAIN)\nSP_OTHER(cuStreamQuery, ASKS)\n"
+
+    def check(self, **changed):
+        texts = {"TABLE": self.TABLE, "ROWS": self.ROWS, "OTHER": self.OTHER, "CUDA": self.CUDA, "TYPES": self.TYPES}
+        for name, (old, new) in changed.items():
+            self.assertIn(old, texts[name])
+            texts[name] = texts[name].replace(old, new)
+        return list(check_submissions.checks(*texts.values()))
+
+    def test_a_known_driver_is_known(self):
+        self.assertEqual(self.check(), [])
+
+    def test_a_function_with_a_stream_and_no_class_is_seen(self):
+        new = "CUresult CUDAAPI cuNewAsync(int n, CUstream hStream);\n#define"
+        self.assertEqual(self.check(CUDA=("#define", new)), ["cuNewAsync takes a stream and is in no class"])
+        new = "CUresult CUDAAPI cuNew_ptsz(int n);\n#define"
+        self.assertEqual(self.check(CUDA=("#define", new)), ["cuNew takes a stream and is in no class"])
+
+    def test_a_copy_without_a_stream_is_seen(self):
+        new = "CUresult CUDAAPI cuMemsetNew(int n);\n#define"
+        self.assertEqual(self.check(CUDA=("#define", new)), ["cuMemsetNew is a copy, a set or a launch and is in no class"])
+
+    def test_any_other_new_function_is_seen(self):
+        new = "CUresult CUDAAPI cuNew(int n);\n#define"
+        self.assertEqual(self.check(CUDA=("#define", new)), ["cuNew takes no stream, it seems, and is in no class"])
+
+    def test_a_stream_is_never_plain(self):
+        self.assertEqual(self.check(OTHER=("ASKS", "PLAIN")), ["cuStreamQuery takes a stream and is listed as PLAIN"])
+
+    def test_a_missing_version_is_seen(self):
+        row = "SP_SUBMIT(cuFooAsync, cuFooAsync_v2, 4000, , COPY,\n"
+        found = self.check(ROWS=("SP_SUBMIT_PAIR(cuFooAsync, cuFooAsync_v2, 4000, 7000, COPY,\n", row))
+        self.assertEqual(found, ["cuFooAsync of CUDA 7000_ptsz has no row"])
+
+    def test_a_missing_function_is_seen(self):
+        found = self.check(ROWS=("SP_SUBMIT_DEFAULT", "SP_RETRY"))
+        self.assertEqual(found, ["cuMemcpyFoo is a copy, a set or a launch and is in no class"])
+
+    def test_a_handler_that_is_gone_is_seen(self):
+        found = self.check(TABLE=("SP_HOOK(cuLaunchKernelEx", "SP_RETRY(cuLaunchKernelEx"))
+        self.assertEqual(found, ["cuLaunchKernelEx of CUDA 11060 has no row"])
+
+    def test_a_row_of_nothing_is_seen(self):
+        found = self.check(ROWS=("3020,", "3030,"))
+        self.assertIn("the row cuMemcpyFoo of CUDA 3030 is of no function of the headers", found)
+        self.assertEqual(self.check(ROWS=("SP_SUBMIT_DEFAULT", "SP_SUBMIT(cuLater, cuLater, 13010, , COPY,\nSP_SUBMIT_DEFAULT")), [])
+
+    def test_the_lists_are_in_order(self):
+        found = self.check(OTHER=("SP_OTHER(cuFooC", "SP_OTHER(cuZ, ASKS)\nSP_OTHER(cuFooC"))
+        self.assertEqual(found, ["other_calls.def is not sorted by name"])
+        found = self.check(OTHER=("SP_OTHER(cuFooC", "SP_OTHER(cuFooAsync, ASKS)\nSP_OTHER(cuFooC"))
+        self.assertEqual(found, ["cuFooAsync submits and does not"])
 
 
 if __name__ == "__main__":

@@ -194,6 +194,6 @@ int main(int argc, char **argv)
         CHECK(((init_function)dlsym(driver, "cuInit"))(0) == 0, "cuInit");
         check_dlsym(driver);
         check_name(driver, "cuMemAlloc", 13000);
-        printf("%zu names, %zu hooked\n", row_count, hooked_count);
+        printf("%zu names, %zu hooked, headers of %d\n", row_count, hooked_count, CUDA_VERSION);
         return RESULT();
 }

@@ -30,7 +30,12 @@ def library(name):
 
 @case
 def exports():
-    print(passes('routes-exports', EXPORTS).stdout)
+    done = passes('routes-exports', EXPORTS, STREAMPOOL_DIAG='1', STREAMPOOL_FORMAT='json')
+    unseen = [report['unseen'] for report in reports_in(done.stderr)]
+    # Built with older headers, we do not hook all that the driver has.
+    if int(done.stdout.split()[-1]) >= 13000:
+        expect(unseen == [None], f'the program could submit unseen, by {unseen}')
+    print(done.stdout)
 
 
 @case
@@ -42,7 +47,10 @@ def exports_of_old_drivers():
 @case
 def exports_with_other_addresses():
     # A driver whose two look-ups disagree: what we do not know is left alone.
-    passes('routes-exports', EXPORTS, SIM_GPA_DIFFERENT='1')
+    done = passes('routes-exports', EXPORTS, SIM_GPA_DIFFERENT='1', STREAMPOOL_DIAG='1',
+                  STREAMPOOL_FORMAT='json')
+    unseen = [report['unseen'] for report in reports_in(done.stderr)]
+    expect(len(unseen) == 1 and unseen[0], f'nothing was unseen: {unseen}')
 
 
 @case
