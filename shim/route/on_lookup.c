@@ -19,7 +19,15 @@
 #include "driver/driver.h"
 #include "driver/lookup.h"
 #include "report/counters.h"
+#include "route/work.h"
 #include "track/submit.h"
+
+/* What the program does with it, nobody announces. */
+static void note_unknown(const char *symbol)
+{
+        if (sp_submit_unknown(symbol))
+                sp_work_give_up();
+}
 
 /*
  * The last call of the dl family is always the program's own, repeated if we had
@@ -44,7 +52,7 @@ void *sp_on_dlsym(void *handle, const char *name)
         if (answer != found)
                 sp_count(lookups_dlsym);
         else if (!sp_submit_is_other(name) && sp_driver_contains(found))
-                sp_submit_unknown(name);
+                note_unknown(name);
         return answer;
 }
 
@@ -77,7 +85,7 @@ static void replace(const char *symbol, void **pfn, int version)
         }
         if (is_name_of_ours(symbol, version))
                 sp_count(lookups_unknown);
-        sp_submit_unknown(symbol);
+        note_unknown(symbol);
 }
 
 CUresult CUDAAPI sp_on_cuGetProcAddress(const char *symbol, void **pfn, int version,

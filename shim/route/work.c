@@ -12,6 +12,8 @@
  *   a handle for another process,   whoever has it is not behind our waits
  *   for dma-buf, or a P2P token
  *   a driver before 12.5            it cannot make a whole context wait
+ *   a look-up of a function that    nobody would announce what it submits
+ *   is in none of our lists
  *
  * What ends it for a while: a second stream, and a capture, during which we keep
  * still. To get it back, streams are counted anew after a wait of the program's,
@@ -112,15 +114,24 @@ void sp_work_watch_first(struct sp_context *context)
 
         if (!alone)
                 part();
-        alone = alone && can_order_contexts() && !atomic_load(&context->is_shared);
+        alone = alone && can_order_contexts() && sp_submit_is_complete() &&
+                !atomic_load(&context->is_shared);
         if (alone)
                 sp_submit_watch(context->handle);
         spm_context_watch(sp_model_enter(), context->model, alone, &actions);
         sp_model_leave();
         sp_perform(&actions, NULL);
-        if (!quiet)
+        if (!quiet || !sp_submit_is_complete())
                 blur(context);
         atomic_store(&context->is_watched, true);
+}
+
+void sp_work_give_up(void)
+{
+        if (!sp_life_is_on())
+                return;
+        part();
+        sp_work_blur();
 }
 
 void sp_work_recount(struct sp_context *context)

@@ -36,6 +36,9 @@ void sp_work_blur(void);
 /** sp_work_share() - memory of contexts is about to be known outside of them; NULL: of all. */
 void sp_work_share(struct sp_context *context);
 
+/** sp_work_give_up() - the program can submit what we do not see, from now on. */
+void sp_work_give_up(void);
+
 /** sp_work_recount() - the program has waited, and several streams of the context may have work;
  * now and then it is looked whether that is still so. */
 void sp_work_recount(struct sp_context *context);

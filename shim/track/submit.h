@@ -166,9 +166,9 @@ void sp_submit_watch(CUcontext only);
  * @symbol: by what name; an exported one, or that of the API
  *
  * Notes it, unless it is one that gives no stream work (driver/other_calls.def). May be called at
- * any time; takes no lock and allocates nothing.
+ * any time; takes no lock and allocates nothing. Return: true for the first that is noted.
  */
-void sp_submit_unknown(const char *symbol);
+bool sp_submit_unknown(const char *symbol);
 
 /** sp_submit_is_other() - is it known to give no stream work? In all versions and variants. */
 bool sp_submit_is_other(const char *symbol);

@@ -71,15 +71,16 @@ static bool is_of_the_driver(const char *symbol)
         return symbol[0] == 'c' && symbol[1] == 'u' && symbol[2] >= 'A' && symbol[2] <= 'Z';
 }
 
-void sp_submit_unknown(const char *symbol)
+bool sp_submit_unknown(const char *symbol)
 {
         unsigned int expected = NONE;
 
         if (!is_of_the_driver(symbol) || sp_submit_is_other(symbol) ||
             !atomic_compare_exchange_strong(&stage, &expected, WRITING))
-                return;
+                return false;
         strncpy(first, symbol, sizeof(first) - 1);
         atomic_store(&stage, WRITTEN);
+        return true;
 }
 
 bool sp_submit_is_complete(void)

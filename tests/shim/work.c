@@ -5,6 +5,7 @@
  */
 
 #include "report/counters.h"
+#include "route/work.h"
 #include "tests/shim/begin.h"
 #include "tests/sim_driver/control.h"
 #include "track/context.h"
@@ -218,4 +219,15 @@ Test(work, is_told_to_nobody_when_the_shim_is_off)
         sp_life_off("this is a test");
         launch_on(one);
         cr_expect_eq(sp_counter_sum(SP_COUNTER_streams_marked), 0);
+}
+
+Test(work, of_a_function_that_nobody_lists_is_not_told)
+{
+        cr_expect(comes_back_to(one));
+        cr_assert(sp_submit_unknown("cuNewAsync"));
+        sp_work_give_up();
+        cr_expect_not(comes_back_to(one));
+        cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+        cr_expect_not(comes_back_to(one), "for ever");
 }
