@@ -102,7 +102,8 @@ class Process:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         self.errors = b""
-        threading.Thread(target=self.read_errors, daemon=True).start()
+        self.reader = threading.Thread(target=self.read_errors, daemon=True)
+        self.reader.start()
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.process.stdout, selectors.EVENT_READ)
 
@@ -118,7 +119,7 @@ class Process:
             more = os.read(self.process.stdout.fileno(), 65536)
             if not more:
                 self.process.wait()
-                time.sleep(0.05)
+                self.reader.join(1)  # a child of its may still hold the other end
                 last = self.errors.decode(errors="replace").strip().splitlines()[-1:]
                 raise Failed(f"ended with {self.process.returncode}: {''.join(last)[:200]}")
             text += more
@@ -154,6 +155,9 @@ class Process:
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
+        self.reader.join(1)
+        for pipe in (self.selector, self.process.stdout, self.process.stderr):
+            pipe.close()
 
 
 class Session:
