@@ -189,10 +189,13 @@ class Session:
             for name in names:
                 self.processes[name] = Process(self.row.name, self.columns[name], self.device)
             self.each(names, lambda name, process: process.answer(120))
+            self.say(f"{self.row.name}: imported")
             self.each(names, lambda name, process: process.tell("build", self.row.warm, 120))
+            self.say(f"{self.row.name}: built")
             for repetition in range(self.reps):
                 turn = repetition % len(names)
                 self.each(names[turn:] + names[:turn], self.turn)
+            self.say(f"{self.row.name}: measured")
             self.each(names, self.check)
         finally:
             for process in self.processes.values():
