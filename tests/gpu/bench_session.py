@@ -161,12 +161,16 @@ class Process:
 
 
 class Session:
-    """One row: @columns is name -> environment, @steps of one turn, @reps turns."""
+    """One row: @columns is name -> environment; @reps turns of about @seconds each."""
 
-    def __init__(self, row, columns, device, reps, say):
-        self.row, self.columns, self.device, self.reps, self.say = row, columns, device, reps, say
+    def __init__(self, row, columns, device, reps, seconds, say):
+        self.row, self.columns, self.device, self.say = row, columns, device, say
+        self.reps, self.turn_seconds = reps, seconds
         self.processes, self.trouble = {}, {}
+        self.building = {}
+        self.rehearsed = {}
         self.seconds = {name: [] for name in columns}
+        self.steps = 0
         self.checksums = {}
 
     def each(self, names, act):
@@ -190,8 +194,10 @@ class Session:
                 self.processes[name] = Process(self.row.name, self.columns[name], self.device)
             self.each(names, lambda name, process: process.answer(120))
             self.say(f"{self.row.name}: imported")
-            self.each(names, lambda name, process: process.tell("build", self.row.warm, 120))
+            self.each(names, self.build)
             self.say(f"{self.row.name}: built")
+            self.each(names, self.rehearse)
+            self.steps = self.steps_of_a_turn()
             for repetition in range(self.reps):
                 turn = repetition % len(names)
                 self.each(names[turn:] + names[:turn], self.turn)
@@ -201,8 +207,23 @@ class Session:
             for process in self.processes.values():
                 process.end()
 
+    def build(self, name, process):
+        before = time.monotonic()
+        process.tell("build", self.row.warm, 120)
+        self.building[name] = time.monotonic() - before
+
+    def rehearse(self, name, process):
+        """As many steps for each, so that a pool has its size, and to see how fast they are."""
+        self.rehearsed[name] = process.tell("run", self.row.rehearsal)["seconds"]
+
+    def steps_of_a_turn(self):
+        """The same for all: what the fastest does in the time of a turn."""
+        if not self.rehearsed:
+            return 1
+        return max(1, round(self.row.rehearsal * self.turn_seconds / min(self.rehearsed.values())))
+
     def turn(self, name, process):
-        answer = process.tell("run", self.row.steps)
+        answer = process.tell("run", self.steps)
         self.seconds[name].append(answer["seconds"])
 
     def check(self, name, process):
@@ -214,7 +235,9 @@ class Session:
         for name in self.columns:
             process = self.processes[name]
             found[name] = {
-                "rates": [self.row.steps / seconds for seconds in self.seconds[name]],
+                "steps": self.steps,
+                "rates": [self.steps / seconds for seconds in self.seconds[name]],
+                "build_seconds": self.building.get(name),
                 "peak_mib": None if self.device.used() is None else process.peak / 2**20,
                 "checksum": self.checksums.get(name),
                 "trouble": self.trouble.get(name),

@@ -19,6 +19,7 @@ knows of streampool.
 
 import ctypes
 import gc
+import hashlib
 import json
 import os
 import random
@@ -331,7 +332,8 @@ class Program:
         gc.collect()
         self.kind.fix()
         self.step = self.kind.build()
-        return {"checksum": repr([float(self.step(i)) for i in range(count)])}
+        values = repr([float(self.step(i)) for i in range(count)])
+        return {"checksum": hashlib.sha256(values.encode()).hexdigest()[:16]}
 
 
 def main():

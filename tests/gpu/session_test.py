@@ -20,9 +20,9 @@ for line in sys.stdin:
         file.write(f"{name} {verb} {count}\\n")
     if verb == os.environ.get("FAIL_AT"):
         sys.exit("out of luck")
-    print(json.dumps({"seconds": 0.5, "checksum": "c"}), flush=True)
+    print(json.dumps({"seconds": int(count) * float(os.environ["EACH"]), "checksum": "c"}), flush=True)
 """
-ROW = types.SimpleNamespace(name="stub", warm=3, steps=10, checked=2)
+ROW = types.SimpleNamespace(name="stub", warm=3, rehearsal=4, checked=2)
 
 
 class FixedDevice:
@@ -49,11 +49,11 @@ class SessionTest(unittest.TestCase):
         self.folder.cleanup()
 
     def environment(self, column, **more):
-        return {**os.environ, "COLUMN": column, "TOLD": self.told, **more}
+        return {**os.environ, "COLUMN": column, "TOLD": self.told, "EACH": "0.05", **more}
 
     def session(self, columns, reps=2):
         said = []
-        one = session.Session(ROW, columns, FixedDevice(None), reps, said.append)
+        one = session.Session(ROW, columns, FixedDevice(None), reps, 0.5, said.append)
         one.run()
         with open(self.told, encoding="ascii") as file:
             return one.result(), file.read().splitlines(), said
@@ -63,20 +63,28 @@ class SessionTest(unittest.TestCase):
         result, told, _ = self.session(columns)
         self.assertEqual(told, [
             "a build 3", "b build 3", "c build 3",
+            "a run 4", "b run 4", "c run 4",
             "a run 10", "b run 10", "c run 10",
             "b run 10", "c run 10", "a run 10",
             "a check 2", "b check 2", "c check 2",
         ])  # fmt: skip
         for name in "abc":
-            self.assertEqual(result[name]["rates"], [20, 20])
+            self.assertEqual([round(rate, 6) for rate in result[name]["rates"]], [20, 20])
             self.assertEqual(result[name]["checksum"], "c")
             self.assertIsNone(result[name]["trouble"])
+
+    def test_a_turn_has_as_many_steps_as_the_fastest_does_in_its_time(self):
+        columns = {"a": self.environment("a", EACH="0.5"), "b": self.environment("b", EACH="0.02")}
+        _, told, _ = self.session(columns)
+        self.assertEqual(told.count("a run 25"), 2)
+        self.assertEqual(told.count("b run 25"), 2)
 
     def test_who_fails_is_left_out_and_the_others_go_on(self):
         columns = {"a": self.environment("a"), "b": self.environment("b", FAIL_AT="run")}
         result, told, said = self.session(columns)
         self.assertEqual(told.count("a run 10"), 2)
-        self.assertEqual(told.count("b run 10"), 1)
+        self.assertEqual(told.count("b run 4"), 1)
+        self.assertEqual(told.count("b run 10"), 0)
         self.assertNotIn("b check 2", told)
         self.assertEqual(result["b"]["rates"], [])
         self.assertEqual(result["b"]["trouble"], "ended with 1: out of luck")
