@@ -74,8 +74,8 @@ void cu_load_kernels(struct cu_kernels *k)
                 const char *name;
                 CUfunction *function;
         } const functions[] = {
-                {"spin", &k->spin},   {"fill", &k->fill},   {"add", &k->add},
-                {"check", &k->check}, {"watch", &k->watch}, {"copy", &k->copy},
+                {"spin", &k->spin},   {"fill", &k->fill}, {"add", &k->add},   {"check", &k->check},
+                {"watch", &k->watch}, {"copy", &k->copy}, {"hold", &k->hold}, {"meet", &k->meet},
         };
 
         CU_OK(cu.ModuleLoadData(&k->module, cu_ptx));
@@ -96,11 +96,32 @@ static unsigned grid_for(uint64_t count)
         return blocks < 1 ? 1 : blocks > 16 ? 16 : (unsigned)blocks;
 }
 
+static CUresult launch_one_thread(CUfunction function, CUstream stream, void **arguments)
+{
+        return cu.LaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL);
+}
+
 CUresult cu_spin(const struct cu_kernels *k, CUstream stream, uint64_t nanoseconds)
 {
         void *arguments[] = {&nanoseconds};
 
-        return cu.LaunchKernel(k->spin, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL);
+        return launch_one_thread(k->spin, stream, arguments);
+}
+
+CUresult cu_hold(const struct cu_kernels *k, CUstream stream, CUdeviceptr flag, uint32_t wanted,
+                 uint64_t nanoseconds, CUdeviceptr gave_up)
+{
+        void *arguments[] = {&flag, &wanted, &nanoseconds, &gave_up};
+
+        return launch_one_thread(k->hold, stream, arguments);
+}
+
+CUresult cu_meet(const struct cu_kernels *k, CUstream stream, CUdeviceptr mine, CUdeviceptr other,
+                 uint32_t value, uint64_t nanoseconds, CUdeviceptr gave_up)
+{
+        void *arguments[] = {&mine, &other, &value, &nanoseconds, &gave_up};
+
+        return launch_one_thread(k->meet, stream, arguments);
 }
 
 CUresult cu_fill(const struct cu_kernels *k, CUstream stream, CUdeviceptr p, uint64_t count,

@@ -29,7 +29,7 @@ extern struct cu cu;
 /* The kernels of kernels.h in one context. */
 struct cu_kernels {
         CUmodule module;
-        CUfunction spin, fill, add, check, watch, copy;
+        CUfunction spin, fill, add, check, watch, copy, hold, meet;
 };
 
 /** cu_load() - find the driver; ends the program with status 77 where there is none. */
@@ -66,6 +66,12 @@ CUresult cu_watch(const struct cu_kernels *k, CUstream stream, CUdeviceptr p, ui
                   uint32_t expected, uint64_t nanoseconds, CUdeviceptr mismatches);
 CUresult cu_copy(const struct cu_kernels *k, CUstream stream, CUdeviceptr to, CUdeviceptr from,
                  uint64_t count);
+
+/* Kernels that wait for a word; after @nanoseconds in vain they add 1 to *@gave_up (kernels.h). */
+CUresult cu_hold(const struct cu_kernels *k, CUstream stream, CUdeviceptr flag, uint32_t wanted,
+                 uint64_t nanoseconds, CUdeviceptr gave_up);
+CUresult cu_meet(const struct cu_kernels *k, CUstream stream, CUdeviceptr mine, CUdeviceptr other,
+                 uint32_t value, uint64_t nanoseconds, CUdeviceptr gave_up);
 
 /** cu_launch() - one launch of @grid blocks of 128 threads with @arguments. */
 CUresult cu_launch(CUfunction function, CUstream stream, unsigned grid, void **arguments);

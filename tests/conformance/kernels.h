@@ -14,6 +14,12 @@
  *   check(u32 *p, u64 count, u32 expected, u32 *mismatches)
  *   watch(u32 *p, u64 count, u32 expected, u64 nanoseconds, u32 *mismatches)
  *   copy (u32 *to, u32 *from, u64 count)
+ *   hold (u32 *flag, u32 wanted, u64 nanoseconds, u32 *gave_up)
+ *   meet (u32 *mine, u32 *other, u32 value, u64 nanoseconds, u32 *gave_up)
+ *
+ * hold runs until *flag is at least what is wanted, whoever writes it; meet writes
+ * *mine first, and then holds for *other. Both end in vain after that time, so
+ * that a machine is never stuck, and add 1 to *gave_up.
  *
  * check and watch add to *mismatches once for every word seen with another
  * value; watch reads all words again and again until the time is over. Every
@@ -36,6 +42,21 @@
         "        .reg .pred      %p<4>;\n"                                                         \
         "        .reg .b32       %r<12>;\n"                                                        \
         "        .reg .b64       %rd<16>;\n"
+
+/* %rd1 = flag, %r6 = what is wanted, %rd8 = how long, %rd7 = where to say that it was in vain */
+#define CU_PTX_HOLD                                                                                \
+        "        mov.u64         %rd9, %globaltimer;\n"                                            \
+        "        add.u64         %rd9, %rd9, %rd8;\n"                                              \
+        "again:\n"                                                                                 \
+        "        ld.volatile.global.u32 %r7, [%rd1];\n"                                            \
+        "        setp.ge.u32     %p1, %r7, %r6;\n"                                                 \
+        "        @%p1 bra        done;\n"                                                          \
+        "        mov.u64         %rd10, %globaltimer;\n"                                           \
+        "        setp.lt.u64     %p2, %rd10, %rd9;\n"                                              \
+        "        @%p2 bra        again;\n"                                                         \
+        "        atom.global.add.u32 %r8, [%rd7], 1;\n"                                            \
+        "done:\n"                                                                                  \
+        "        ret;\n"
 
 static const char cu_ptx[] =
         ".version 6.0\n"
@@ -152,6 +173,23 @@ static const char cu_ptx[] =
         "        bra             next;\n"
         "done:\n"
         "        ret;\n"
-        "}\n";
+        "}\n"
+        "\n"
+        ".visible .entry hold(.param .u64 flag, .param .u32 wanted, .param .u64 nanoseconds,\n"
+        "                     .param .u64 gave_up)\n"
+        "{\n" CU_PTX_REGISTERS "        ld.param.u64    %rd1, [flag];\n"
+        "        ld.param.u32    %r6, [wanted];\n"
+        "        ld.param.u64    %rd8, [nanoseconds];\n"
+        "        ld.param.u64    %rd7, [gave_up];\n" CU_PTX_HOLD "}\n"
+        "\n"
+        ".visible .entry meet(.param .u64 mine, .param .u64 other, .param .u32 value,\n"
+        "                     .param .u64 nanoseconds, .param .u64 gave_up)\n"
+        "{\n" CU_PTX_REGISTERS "        ld.param.u64    %rd2, [mine];\n"
+        "        ld.param.u64    %rd1, [other];\n"
+        "        ld.param.u32    %r6, [value];\n"
+        "        ld.param.u64    %rd8, [nanoseconds];\n"
+        "        ld.param.u64    %rd7, [gave_up];\n"
+        "        st.volatile.global.u32 [%rd2], %r6;\n"
+        "        membar.sys;\n" CU_PTX_HOLD "}\n";
 
 #endif

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Matrix -- every program alone and under the shim, on the simulated driver
 
-    matrix.py --driver LIBCUDA --shim SHIM --apps FOLDER --examples FOLDER --table FILE SUITE...
+    matrix.py --driver LIBCUDA --shim SHIM --apps FOLDER --examples FOLDER --gpu FOLDER --table FILE
+              SUITE...
 
 Each suite is a function below. It collects what is wrong and prints it; an empty
 list is a pass. The programs say what they did and what a report must contain, so
@@ -28,8 +29,8 @@ def note(condition, message):
 
 
 def app(name, *arguments):
-    folder = OPTIONS.examples if name in ('first_light', 'torture') else OPTIONS.apps
-    return [os.path.join(folder, name)] + [str(a) for a in arguments]
+    folders = {'first_light': OPTIONS.examples, 'torture': OPTIONS.gpu, 'deadlock': OPTIONS.gpu}
+    return [os.path.join(folders.get(name, OPTIONS.apps), name)] + [str(a) for a in arguments]
 
 
 def alone(command, **settings):
@@ -276,9 +277,9 @@ def growths():
                             STREAMPOOL_GROWTH=growth, STREAMPOOL_DECAY=decay)
             runs = same(app('random', seed, 600), modes=('pool',), **settings)
             clean(runs['pool'], f'random {seed} {growth} {decay}')
-        result = shimmed(app('torture', 250, 4, 7), SIM_TIME='threads', STREAMPOOL_GROWTH=growth,
+        result = shimmed(tortured('mixed', 7), SIM_TIME='threads', STREAMPOOL_GROWTH=growth,
                          STREAMPOOL_DECAY='1ms', STREAMPOOL_KEEP='0')
-        note(result.out.endswith('mismatches 0\n'), f'torture {growth}: {result.out}')
+        note(' mismatches 0 ' in result.out, f'torture {growth}: {result.out}')
         clean(result, f'torture {growth}')
 
 
@@ -290,14 +291,45 @@ def clean(result, name):
     note(shimrun.pooled(result.report) > 0, f'{name}: nothing was served by the pool')
 
 
+def tortured(mode, seed, *more):
+    return app('torture', '--mode', mode, '--rounds', 1000, '--threads', 4, '--seed', seed, *more)
+
+
 def torture():
     """Watch kernels on many streams and threads never see a foreign write."""
-    for seed in range(1, 7):
+    for seed in range(1, 4):
+        for mode in ('r1', 'r2', 'mixed'):
+            wanted = alone(tortured(mode, seed)).out
+            note(' mismatches 0 ' in wanted, f'torture {mode} {seed} alone: {wanted}')
+            for time in ('virtual', 'threads'):
+                result = shimmed(tortured(mode, seed), SIM_TIME=time,
+                                 STREAMPOOL_BACKING='native' if seed % 2 else 'vmm')
+                note(result.out == wanted, f'torture {mode} {seed} {time}: {result.out}')
+                clean(result, f'torture {mode} {seed} {time}')
+    planted = shimrun.run(tortured('mixed', 1, '--plant'), driver=OPTIONS.driver)
+    note(planted.status == 1 and ' mismatches 0 ' not in planted.out,
+         f'torture does not see what is planted: {planted.out}')
+
+
+# The pool waits in vain there, a second each time, because too much is freed behind the kernel
+# or because the device is full. It goes on in the end, but not in the time of a test.
+WAITS_IN_VAIN = ('growth_behind', 'full')
+
+
+def deadlocks():
+    """Nothing waits for a kernel that ends only when the program goes on."""
+    cases = alone(app('deadlock', '--list')).out.splitlines()
+    note(len(cases) > 20, f'{len(cases)} cases')
+    for case in cases:
+        if case.endswith(' hangs-bare'):
+            continue
         for time in ('virtual', 'threads'):
-            result = shimmed(app('torture', 250, 4, seed), SIM_TIME=time,
-                             STREAMPOOL_BACKING='native' if seed % 2 else 'vmm')
-            note(result.out.endswith('mismatches 0\n'), f'torture {seed}: {result.out}')
-            clean(result, f'torture {seed} {time}')
+            result = alone(app('deadlock', case), SIM_TIME=time)
+            note(result.out == f'{case} ok\n', f'{case} {time} alone: {result.out}')
+            if case in WAITS_IN_VAIN:
+                continue
+            result = shimmed(app('deadlock', case), SIM_TIME=time)
+            note(result.out == f'{case} ok\n', f'{case} {time}: {result.out}')
 
 
 def threads():
@@ -373,8 +405,8 @@ def injection_illegal():
 
 SUITES = {function.__name__: function for function in (
     faults, first_light, exchange, exit_code, report_paths, out_of_memory, retries, pressure,
-    page_locked, free_sync, belts, random_programs, small_device, growths, torture, threads, quarrels, devices,
-    injection_value, injection_memory, injection_illegal)}
+    page_locked, free_sync, belts, random_programs, small_device, growths, torture, deadlocks, threads,
+    quarrels, devices, injection_value, injection_memory, injection_illegal)}
 
 
 def main():
@@ -384,6 +416,7 @@ def main():
     parser.add_argument('--shim', required=True)
     parser.add_argument('--apps', required=True)
     parser.add_argument('--examples', required=True)
+    parser.add_argument('--gpu', required=True)
     parser.add_argument('--table', required=True, help='entry_points.def')
     parser.add_argument('suites', nargs='+', choices=SUITES)
     OPTIONS = parser.parse_args()

@@ -203,10 +203,11 @@ static void start_ready(void)
         }
 }
 
-/* Memory may have been written by an effect or by the host. */
-static void look_at_polled(void)
+/* Memory may have been written by an effect or by the host. Whether something got on. */
+static bool look_at_polled(void)
 {
         struct sim_operation **place = &engine.polled;
+        bool moved = false;
 
         while (*place) {
                 struct sim_operation *operation = *place;
@@ -214,11 +215,13 @@ static void look_at_polled(void)
                 if (operation->work.holds(&operation->work)) {
                         *place = operation->next;
                         make_ready(operation);
+                        moved = true;
                 } else {
                         place = &operation->next;
                 }
         }
         start_ready();
+        return moved;
 }
 
 void sim_operation_finish(struct sim_operation *operation)
@@ -233,7 +236,8 @@ enum sim_progress sim_engine_step(uint64_t until)
 {
         struct sim_operation *operation;
 
-        look_at_polled();
+        if (look_at_polled())
+                return SIM_MOVED;
         if (sim_host_running())
                 return SIM_STALLED;
         operation = engine.running;

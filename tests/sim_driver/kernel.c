@@ -54,6 +54,22 @@ static void copy(const struct sim_work *work)
         memmove(elements(work->word[0]), elements(work->word[1]), work->word[2] * 4);
 }
 
+/* ---- waiting ---- */
+
+static bool hold_is_over(const struct sim_work *work)
+{
+        return __atomic_load_n(elements(work->word[0]), __ATOMIC_ACQUIRE) >=
+               (uint32_t)work->word[1];
+}
+
+/* Asked first when the kernel begins, and then again and again. */
+static bool meet_is_over(const struct sim_work *work)
+{
+        __atomic_store_n(elements(work->word[0]), (uint32_t)work->word[2], __ATOMIC_RELEASE);
+        return __atomic_load_n(elements(work->word[1]), __ATOMIC_ACQUIRE) >=
+               (uint32_t)work->word[2];
+}
+
 /* ---- arguments to work ---- */
 
 static void prepare_spin(struct sim_work *work)
@@ -100,6 +116,21 @@ static void prepare_copy(struct sim_work *work)
         sim_work_touch(work, work->word[1], work->word[2] * 4, SIM_READ);
 }
 
+static void prepare_hold(struct sim_work *work)
+{
+        work->kind = SIM_WORK_POLLED;
+        work->holds = hold_is_over;
+        sim_work_touch(work, work->word[0], 4, SIM_READ);
+}
+
+static void prepare_meet(struct sim_work *work)
+{
+        work->kind = SIM_WORK_POLLED;
+        work->holds = meet_is_over;
+        sim_work_touch(work, work->word[0], 4, SIM_WRITE);
+        sim_work_touch(work, work->word[1], 4, SIM_READ);
+}
+
 static const struct sim_kernel kernels[] = {
         {"spin", 1, {8}, prepare_spin},
         {"fill", 3, {8, 8, 4}, prepare_fill},
@@ -107,6 +138,8 @@ static const struct sim_kernel kernels[] = {
         {"check", 4, {8, 8, 4, 8}, prepare_check},
         {"watch", 5, {8, 8, 4, 8, 8}, prepare_watch},
         {"copy", 3, {8, 8, 8}, prepare_copy},
+        {"hold", 4, {8, 4, 8, 8}, prepare_hold},
+        {"meet", 5, {8, 8, 4, 8, 8}, prepare_meet},
 };
 
 const struct sim_kernel *sim_kernel_nth(unsigned int index)

@@ -13,9 +13,12 @@
  *   check(const u32 *p, u64 count, u32 expected, u32 *mismatches)
  *   watch(const u32 *p, u64 count, u32 expected, u64 nanoseconds, u32 *mismatches)
  *   copy(u32 *to, const u32 *from, u64 count)
+ *   hold(const u32 *flag, u32 wanted, u64 nanoseconds, u32 *gave_up)
+ *   meet(u32 *mine, const u32 *other, u32 value, u64 nanoseconds, u32 *gave_up)
  *
- * check and watch add the number of mismatches they saw; watch looks again and
- * again until its time is over.
+ * hold and meet wait for a word as long as it takes: what a real device would end
+ * in vain is a wait here that nothing can end. check and watch add the number
+ * of mismatches they saw; watch looks again and again until its time is over.
  */
 
 #include "operation.h"

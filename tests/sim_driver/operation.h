@@ -106,7 +106,7 @@ void sim_work_drop(struct sim_work *work);
 void sim_operation_submit(struct sim_operation *operation);
 
 enum sim_progress {
-        SIM_MOVED,   /* an operation finished */
+        SIM_MOVED,   /* an operation finished, or need not wait any longer */
         SIM_STALLED, /* a host function runs; the clock stands */
         SIM_IDLE,    /* nothing runs */
 };

@@ -27,6 +27,8 @@ void bench_start(void)
         OK(cuModuleGetFunction(&bench.check, module, "check"));
         OK(cuModuleGetFunction(&bench.watch, module, "watch"));
         OK(cuModuleGetFunction(&bench.copy, module, "copy"));
+        OK(cuModuleGetFunction(&bench.hold, module, "hold"));
+        OK(cuModuleGetFunction(&bench.meet, module, "meet"));
 }
 
 static void launch(CUfunction function, CUstream stream, void **parameters)
@@ -54,6 +56,20 @@ void bench_watch(CUstream stream, CUdeviceptr from, uint64_t count, uint32_t exp
 {
         launch(bench.watch, stream,
                (void *[]){&from, &count, &expected, &nanoseconds, &mismatches});
+}
+
+void bench_hold(CUstream stream, CUdeviceptr flag, uint32_t wanted)
+{
+        uint64_t limit = 0, gave_up = 0; /* that, no simulated kernel does */
+
+        launch(bench.hold, stream, (void *[]){&flag, &wanted, &limit, &gave_up});
+}
+
+void bench_meet(CUstream stream, CUdeviceptr mine, CUdeviceptr other, uint32_t value)
+{
+        uint64_t limit = 0, gave_up = 0;
+
+        launch(bench.meet, stream, (void *[]){&mine, &other, &value, &limit, &gave_up});
 }
 
 CUdeviceptr bench_alloc(size_t bytes)

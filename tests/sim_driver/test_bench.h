@@ -22,7 +22,7 @@ struct bench {
         CUstream n1, n2;   /* non-blocking */
         CUstream b1, b2;   /* blocking */
         CUevent event;
-        CUfunction spin, fill, add, check, watch, copy;
+        CUfunction spin, fill, add, check, watch, copy, hold, meet;
 };
 
 extern struct bench bench;
@@ -35,6 +35,8 @@ void bench_fill(CUstream stream, CUdeviceptr to, uint64_t count, uint32_t value)
 void bench_add(CUstream stream, CUdeviceptr to, uint64_t count, uint32_t value);
 void bench_watch(CUstream stream, CUdeviceptr from, uint64_t count, uint32_t expected,
                  uint64_t nanoseconds, CUdeviceptr mismatches);
+void bench_hold(CUstream stream, CUdeviceptr flag, uint32_t wanted);
+void bench_meet(CUstream stream, CUdeviceptr mine, CUdeviceptr other, uint32_t value);
 CUdeviceptr bench_alloc(size_t bytes);
 
 /* The first element, when all work is done. */

@@ -113,6 +113,46 @@ Test(time, a_stream_waits_for_a_value_that_another_writes)
 }
 
 /* G5: an order that the driver cannot see. One wait too many between the two is a deadlock. */
+Test(time, a_kernel_holds_its_stream_until_the_word_is_there)
+{
+        CUdeviceptr flag = bench_alloc(4), p = bench_alloc(4);
+
+        OK(cuMemsetD32_v2(flag, 0, 1));
+        OK(cuMemsetD32_v2(p, 0, 1));
+        OK(cuCtxSynchronize());
+        bench_hold(bench.n1, flag, 2);
+        bench_add(bench.n1, p, 1, 7);
+        bench_spin(bench.n2, 10 * MS);
+        OK(cuStreamSynchronize(bench.n2));
+        cr_expect_eq(cuStreamQuery(bench.n1), CUDA_ERROR_NOT_READY);
+        bench_fill(bench.n2, flag, 1, 2);
+        OK(cuStreamSynchronize(bench.n1));
+        cr_expect_eq(bench_value(p), 7);
+}
+
+Test(time, a_wait_for_a_kernel_that_nobody_ends_is_a_deadlock, .signal = SIGABRT)
+{
+        CUdeviceptr flag = bench_alloc(4);
+
+        OK(cuMemsetD32_v2(flag, 0, 1));
+        bench_hold(bench.n1, flag, 2);
+        OK(cuStreamSynchronize(bench.n1));
+}
+
+Test(time, two_kernels_meet_and_each_needs_the_other)
+{
+        CUdeviceptr one = bench_alloc(8), other = one + 4;
+
+        OK(cuMemsetD32_v2(one, 0, 2));
+        OK(cuCtxSynchronize());
+        bench_meet(bench.n1, one, other, 1);
+        cr_expect_eq(cuStreamQuery(bench.n1), CUDA_ERROR_NOT_READY);
+        bench_meet(bench.n2, other, one, 1);
+        OK(cuStreamSynchronize(bench.n1));
+        OK(cuStreamSynchronize(bench.n2));
+        cr_expect_eq(bench_value(other), 1);
+}
+
 Test(time, a_wait_against_an_order_by_value_is_a_deadlock, .signal = SIGABRT)
 {
         CUdeviceptr flag = bench_alloc(4);

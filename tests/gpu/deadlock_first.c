@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * First -- the kernel's stream was the only one with work before
+ *
+ * Where one stream alone has work, an allocator may take its memory back at once
+ * and order newcomers behind that stream when the first of them comes. If it does
+ * so behind all that the stream has by then, the newcomer waits for a kernel that
+ * only it would have ended.
+ *
+ * Each case does it in every way: what the second stream does first, and how it
+ * opens the gate.
+ */
+#include "deadlock.h"
+
+#define BLOCKS 8
+#define BYTES  ((size_t)1 << 16)
+#define WORDS  (BYTES / 4)
+
+enum step { NOTHING, SYNC_BLOCK, ASYNC_BLOCK, SYNC_COPY, STEPS };
+
+static const char *const step_names[] = {"nothing", "cuMemAlloc", "cuMemAllocAsync",
+                                         "cuMemcpyHtoD"};
+
+struct round {
+        struct ground *g;
+        CUstream first, second;
+        enum opener opener;
+        enum step step;
+        CUdeviceptr block; /* of the second stream */
+};
+
+/* Blocks come and go, most of them while the stream is still busy. */
+static void work_before(struct ground *g, CUstream stream)
+{
+        CUdeviceptr blocks[BLOCKS];
+
+        for (int i = 0; i < BLOCKS; i++) {
+                blocks[i] = i % 2 ? take(BYTES) : take_async(stream, BYTES);
+                fill_and_check(g, stream, blocks[i], WORDS);
+        }
+        CU_OK(cu_spin(&g->kernels, stream, 500000));
+        for (int i = 0; i < BLOCKS; i++)
+                if (i % 4 == 1)
+                        give(blocks[i]);
+                else
+                        give_async(blocks[i], stream);
+}
+
+static void *second_begins(void *argument)
+{
+        struct round *r = argument;
+        struct ground *g = r->g;
+        uint32_t words[256];
+
+        CU_OK(cu.CtxSetCurrent(g->context));
+        if (r->step == SYNC_BLOCK || r->step == SYNC_COPY)
+                r->block = take(BYTES);
+        if (r->step == ASYNC_BLOCK)
+                r->block = take_async(r->second, BYTES);
+        if (r->step == SYNC_COPY) {
+                memset(words, 0, sizeof(words));
+                CU_OK(cu.MemcpyHtoD(r->block, words, sizeof(words)));
+        } else if (r->block) {
+                fill_and_check(g, r->second, r->block, WORDS);
+        }
+        if (r->step == ASYNC_BLOCK)
+                give_async(r->block, r->second);
+        open_on(g, r->second, r->opener);
+        CU_OK(cu.StreamSynchronize(r->second));
+        return NULL;
+}
+
+static void create(CUstream *stream)
+{
+        CU_OK(cu.StreamCreate(stream, CU_STREAM_NON_BLOCKING));
+}
+
+static void one_round(struct round *r, bool later, bool by_thread)
+{
+        pthread_t thread;
+
+        work_before(r->g, r->first);
+        if (!later)
+                create(&r->second);
+        hold(r->g, r->first, r->opener);
+        if (later)
+                create(&r->second);
+        if (!by_thread)
+                second_begins(r);
+        else if (pthread_create(&thread, NULL, second_begins, r))
+                exit(99);
+        else
+                pthread_join(thread, NULL);
+        CU_OK(cu.StreamSynchronize(r->first));
+        if (r->step == SYNC_BLOCK || r->step == SYNC_COPY)
+                give(r->block);
+        CU_OK(cu.StreamDestroy(r->second));
+}
+
+static void every_way(struct ground *g, CUstream first, bool later, bool by_thread)
+{
+        /* A synchronous copy works on the legacy stream, behind what that is behind. */
+        int steps = first == g->a ? STEPS : SYNC_COPY;
+
+        for (int step = 0; step < steps; step++) {
+                for (int opener = 0; opener < OPENERS; opener++) {
+                        struct round round = {
+                                .g = g, .first = first, .opener = opener, .step = step};
+
+                        fprintf(stderr, "%s, opener %d\n", step_names[step], opener);
+                        one_round(&round, later, by_thread);
+                        if (!ground_settle(g))
+                                return;
+                }
+        }
+}
+
+void case_first_own(struct ground *g)
+{
+        every_way(g, g->a, false, false);
+}
+
+void case_first_own_created_later(struct ground *g)
+{
+        every_way(g, g->a, true, false);
+}
+
+void case_first_own_other_thread(struct ground *g)
+{
+        every_way(g, g->a, false, true);
+}
+
+void case_first_legacy(struct ground *g)
+{
+        every_way(g, CU_STREAM_LEGACY, false, false);
+}
+
+void case_first_legacy_created_later(struct ground *g)
+{
+        every_way(g, CU_STREAM_LEGACY, true, false);
+}
+
+void case_first_legacy_other_thread(struct ground *g)
+{
+        every_way(g, CU_STREAM_LEGACY, true, true);
+}
+
+void case_first_blocking(struct ground *g)
+{
+        every_way(g, g->blocking, false, false);
+}
+
+void case_first_blocking_created_later(struct ground *g)
+{
+        every_way(g, g->blocking, true, true);
+}
+
+void case_first_per_thread(struct ground *g)
+{
+        every_way(g, CU_STREAM_PER_THREAD, false, false);
+}

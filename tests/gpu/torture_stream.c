@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Streams -- which streams a thread may use, and what is in order
+ *
+ * Correct programs order the uses of a block by events, except where streams do
+ * it themselves: one stream, or the legacy stream and a blocking one. An event
+ * that is not needed is not recorded, because it would hide an allocator's mistake.
+ */
+#include "torture.h"
+
+void streams_open(struct worker *w)
+{
+        for (int i = 0; i < 2; i++)
+                CU_OK(cu.StreamCreate(&w->own[i], CU_STREAM_NON_BLOCKING));
+        CU_OK(cu.StreamCreate(&w->blocking, CU_STREAM_DEFAULT));
+        CU_OK(cu.StreamCreate(&w->capturing, CU_STREAM_NON_BLOCKING));
+}
+
+void streams_close(struct worker *w)
+{
+        for (int i = 0; i < 2; i++)
+                CU_OK(cu.StreamDestroy(w->own[i]));
+        CU_OK(cu.StreamDestroy(w->blocking));
+        CU_OK(cu.StreamDestroy(w->capturing));
+}
+
+static CUstream any_nth(const struct worker *w, unsigned number)
+{
+        const CUstream streams[MANY] = {
+                w->own[0],      w->own[1],           w->own[0],   w->own[1], CU_STREAM_PER_THREAD,
+                w->shared->own, w->shared->blocking, w->blocking,
+        };
+
+        /* The legacy stream would put everything blocking into one row. */
+        return number % 29 ? streams[number % MANY] : CU_STREAM_LEGACY;
+}
+
+CUstream stream_nth(struct worker *w, unsigned number)
+{
+        if (w->phase.intruders && number % 101 == 0)
+                return any_nth(w, number / 101);
+        switch (w->phase.kind) {
+        case ONE_LEGACY:
+                return CU_STREAM_LEGACY;
+        case ONE_OWN:
+                return w->shared->own;
+        case ONE_BLOCKING:
+                return number % 2 ? w->shared->blocking : CU_STREAM_LEGACY;
+        default:
+                return any_nth(w, number);
+        }
+}
+
+bool legacy_is_allowed(const struct worker *w)
+{
+        return w->phase.kind != ONE_OWN || w->phase.intruders;
+}
+
+void stream_renew(struct worker *w)
+{
+        CUstream *place = pick(w, 3) ? &w->own[pick(w, 2)] : &w->blocking;
+        CUstream old = *place;
+
+        for (int i = 0; i < SLOTS; i++) {
+                if (w->slots[i].last != old)
+                        continue;
+                mark(&w->slots[i]);
+                w->slots[i].last = NULL;
+        }
+        CU_OK(cu.StreamDestroy(old));
+        CU_OK(cu.StreamCreate(place,
+                              place == &w->blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
+}
+
+/* ---- order ---- */
+
+static bool is_blocking(const struct worker *w, CUstream stream)
+{
+        return stream == CU_STREAM_PER_THREAD || stream == w->blocking ||
+               stream == w->shared->blocking;
+}
+
+static bool in_order(const struct worker *w, CUstream later, CUstream earlier)
+{
+        return later == earlier || (later == CU_STREAM_LEGACY && is_blocking(w, earlier)) ||
+               (earlier == CU_STREAM_LEGACY && is_blocking(w, later));
+}
+
+void mark(struct block *block)
+{
+        if (!block->marked && block->last)
+                CU_OK(cu.EventRecord(block->event, block->last));
+        block->marked = block->marked || block->last;
+}
+
+void follow(struct worker *w, CUstream stream, struct block *block)
+{
+        bool unused = !block->last && !block->marked;
+
+        if (unused || (block->last && in_order(w, stream, block->last)))
+                return;
+        mark(block);
+        CU_OK(cu.StreamWaitEvent(stream, block->event, 0));
+}
+
+void used(struct block *block, CUstream stream)
+{
+        block->last = stream;
+        block->marked = false;
+}
