@@ -100,8 +100,11 @@ void case_meet_first(struct ground *g)
                 CU_OK(cu_spin(&g->kernels, g->a, 200000));
                 give(p);
                 loop_async(g, g->a, 4, BYTES);
-                CU_OK(cu.StreamCreate(&second, CU_STREAM_NON_BLOCKING));
+                if (turn % 3)
+                        CU_OK(cu.StreamCreate(&second, CU_STREAM_NON_BLOCKING));
                 meet(g, g->a, 0, turn);
+                if (!(turn % 3))
+                        CU_OK(cu.StreamCreate(&second, CU_STREAM_NON_BLOCKING));
                 if (turn % 2)
                         trade(g, g->a, second);
                 meet(g, second, 1, turn);

@@ -49,7 +49,7 @@ static unsigned plan(struct worker *w, unsigned limit)
 
 static struct phase next_phase(struct worker *w)
 {
-        struct phase phase = {.capture = (CUstreamCaptureMode)plan(w, 3)};
+        struct phase phase = {.capture = (CUstreamCaptureMode)plan(w, 3), .apart = plan(w, 2)};
 
         switch (options.mode) {
         case R1:
@@ -67,6 +67,7 @@ static struct phase next_phase(struct worker *w)
                 phase.sync = phase.kind == SEVERAL ? !plan(w, 8) : plan(w, 4);
                 phase.rounds = 2 + plan(w, 24);
                 phase.intruders = plan(w, 2);
+                phase.renew = !plan(w, 3);
         }
         return phase;
 }
@@ -100,6 +101,8 @@ static bool enter_phase(struct worker *w)
                 blocks_are_idle(w->slots, SLOTS);
                 pthread_barrier_wait(&shared.barrier);
         }
+        if (w->phase.renew)
+                stream_renew_shared(w);
         mode = w->phase.capture == CU_STREAM_CAPTURE_MODE_GLOBAL ? CU_STREAM_CAPTURE_MODE_RELAXED
                                                                  : CU_STREAM_CAPTURE_MODE_GLOBAL;
         CU_OK(cu.ThreadExchangeStreamCaptureMode(&mode));

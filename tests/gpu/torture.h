@@ -29,6 +29,7 @@
 
 #define SLOTS       6
 #define MANY        8
+#define APART       5 /* the first of them do not wait for the legacy stream */
 #define LETTERS     8
 #define THREADS_MAX 32
 
@@ -44,6 +45,8 @@ struct phase {
         enum kind kind;
         bool sync;                   /* the host waits for the context before it begins */
         bool intruders;              /* now and then another stream is used, in spite of the kind */
+        bool apart;                  /* of several: non-blocking ones only */
+        bool renew;                  /* the one stream is another one now, with the same handle */
         unsigned rounds;             /* of each thread */
         CUstreamCaptureMode capture; /* of all captures in it */
 };
@@ -111,6 +114,8 @@ CUstream stream_nth(struct worker *w, unsigned number);
 bool legacy_is_allowed(const struct worker *w);
 /* Replace one of the thread's streams; the old one is destroyed with its work. */
 void stream_renew(struct worker *w);
+/* The same for the one that all threads use, who must all be here. */
+void stream_renew_shared(struct worker *w);
 
 /* Behind the block's last use. */
 void mark(struct block *block);

@@ -36,10 +36,16 @@ static CUdeviceptr counter(const struct worker *w)
         return (CUdeviceptr)(uintptr_t)w->shared->mismatches;
 }
 
+/* Nanoseconds. Where many streams work, each of them may take its time. */
+static unsigned pick_duration(struct worker *w, unsigned longest)
+{
+        return pick(w, w->phase.kind == SEVERAL ? longest * 8 : longest);
+}
+
 void watch(struct worker *w, CUstream stream, CUdeviceptr p, uint64_t words, uint32_t value)
 {
         static const unsigned longest[] = {1000, 20000, 20000, 200000};
-        unsigned duration = pick(w, longest[pick(w, 4)]);
+        unsigned duration = pick_duration(w, longest[pick(w, 4)]);
 
         w->checks++;
         CU_OK(cu_watch(&w->shared->kernels, stream, p, words, value, duration, counter(w)));
@@ -79,22 +85,24 @@ static bool copy_over(struct worker *w, struct block *block, CUstream stream)
         return true;
 }
 
+/* Calls that wait for the device are rare: the host is to run ahead of it. */
 static void fill(struct worker *w, struct block *block)
 {
-        unsigned way = pick(w, 10);
-        bool sync = way >= 8 && legacy_is_allowed(w);
+        unsigned way = pick(w, 128);
+        bool small = block->words <= PAGE_WORDS;
+        bool sync = way < 6 && legacy_is_allowed(w);
         CUstream stream = sync ? CU_STREAM_LEGACY : stream_nth(w, pick(w, 1u << 20));
 
         follow(w, stream, block);
-        if (sync && (way == 8 || block->words > PAGE_WORDS))
-                CU_OK(cu.MemsetD32(block->p, block->value, block->words));
-        else if (sync)
+        if (sync && way == 0 && small)
                 copy_in(w, block, NULL);
-        else if (way == 7 && block->words <= PAGE_WORDS)
+        else if (sync)
+                CU_OK(cu.MemsetD32(block->p, block->value, block->words));
+        else if (way < 16 && small)
                 copy_in(w, block, stream);
-        else if (way == 6)
+        else if (way < 32)
                 CU_OK(cu.MemsetD32Async(block->p, block->value, block->words, stream));
-        else if (way != 5 || !copy_over(w, block, stream))
+        else if (way >= 48 || !copy_over(w, block, stream))
                 CU_OK(cu_fill(&w->shared->kernels, stream, block->p, block->words, block->value));
         used(block, stream);
 }
@@ -115,7 +123,7 @@ static void look(struct worker *w, struct block *block)
 
 static void use(struct worker *w, struct block *block)
 {
-        unsigned way = pick(w, 64);
+        unsigned way = pick(w, 256);
         CUstream stream = pick(w, 3) ? block->last : stream_nth(w, pick(w, 1u << 20));
 
         if (way == 0 && legacy_is_allowed(w)) {
@@ -123,11 +131,11 @@ static void use(struct worker *w, struct block *block)
                 return;
         }
         follow(w, stream, block);
-        if (way < 16) {
+        if (way < 64) {
                 CU_OK(cu_add(&w->shared->kernels, stream, block->p, block->words, 3));
                 block->value += 3;
         }
-        if (way < 24)
+        if (way < 96)
                 check(w, stream, block->p, block->words, block->value);
         else
                 watch(w, stream, block->p, block->words, block->value);
@@ -247,6 +255,14 @@ void mail_empty(struct worker *w)
 
 /* ---- a round ---- */
 
+/* A stream falls behind the others: what only they have finished is not finished. */
+static void delay(struct worker *w)
+{
+        CUstream stream = stream_nth(w, pick(w, 1u << 20));
+
+        CU_OK(cu_spin(&w->shared->kernels, stream, pick_duration(w, 1000000)));
+}
+
 static void synchronise(struct worker *w)
 {
         unsigned chance = pick(w, 400);
@@ -269,6 +285,8 @@ void block_round(struct worker *w)
 
         if (block->p)
                 block_give(w, block);
+        if (!pick(w, 48))
+                delay(w);
         block_take(w, block);
         if (!pick(w, 2))
                 use(w, block);

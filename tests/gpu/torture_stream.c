@@ -27,10 +27,12 @@ void streams_close(struct worker *w)
 static CUstream any_nth(const struct worker *w, unsigned number)
 {
         const CUstream streams[MANY] = {
-                w->own[0],      w->own[1],           w->own[0],   w->own[1], CU_STREAM_PER_THREAD,
-                w->shared->own, w->shared->blocking, w->blocking,
+                w->own[0], w->own[1],   w->shared->own,      w->own[0],
+                w->own[1], w->blocking, w->shared->blocking, CU_STREAM_PER_THREAD,
         };
 
+        if (w->phase.apart)
+                return streams[number % APART];
         /* The legacy stream would put everything blocking into one row. */
         return number % 29 ? streams[number % MANY] : CU_STREAM_LEGACY;
 }
@@ -53,23 +55,44 @@ CUstream stream_nth(struct worker *w, unsigned number)
 
 bool legacy_is_allowed(const struct worker *w)
 {
+        if (w->phase.kind == SEVERAL)
+                return !w->phase.apart;
         return w->phase.kind != ONE_OWN || w->phase.intruders;
 }
 
-void stream_renew(struct worker *w)
+/* Its handle means nothing from now on, or something else. */
+static void leave(struct worker *w, CUstream old)
 {
-        CUstream *place = pick(w, 3) ? &w->own[pick(w, 2)] : &w->blocking;
-        CUstream old = *place;
-
         for (int i = 0; i < SLOTS; i++) {
                 if (w->slots[i].last != old)
                         continue;
                 mark(&w->slots[i]);
                 w->slots[i].last = NULL;
         }
-        CU_OK(cu.StreamDestroy(old));
-        CU_OK(cu.StreamCreate(place,
-                              place == &w->blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
+}
+
+static void replace(CUstream *place, unsigned flags)
+{
+        CU_OK(cu.StreamDestroy(*place));
+        CU_OK(cu.StreamCreate(place, flags));
+}
+
+void stream_renew(struct worker *w)
+{
+        bool blocking = !pick(w, 3);
+        CUstream *place = blocking ? &w->blocking : &w->own[pick(w, 2)];
+
+        leave(w, *place);
+        replace(place, blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING);
+}
+
+void stream_renew_shared(struct worker *w)
+{
+        leave(w, w->shared->own);
+        pthread_barrier_wait(&w->shared->barrier);
+        if (!w->number)
+                replace(&w->shared->own, CU_STREAM_NON_BLOCKING);
+        pthread_barrier_wait(&w->shared->barrier);
 }
 
 /* ---- order ---- */
