@@ -39,7 +39,7 @@ static CUdeviceptr counter(const struct worker *w)
 /* Nanoseconds. Where many streams work, each of them may take its time. */
 static unsigned pick_duration(struct worker *w, unsigned longest)
 {
-        return pick(w, w->phase.kind == SEVERAL ? longest * 8 : longest);
+        return pick(w, w->phase.kind == SEVERAL ? longest * 4 : longest);
 }
 
 void watch(struct worker *w, CUstream stream, CUdeviceptr p, uint64_t words, uint32_t value)
