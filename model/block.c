@@ -332,7 +332,7 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
         sole = spm_work_sole(model, pool);
         if (freed) {
                 spm_block_describe(block, freed);
-                freed->announce = sole != NULL;
+                freed->announce = sole && spm_work_is_eager(&sole->context->work);
         }
         pool->frees++;
         end_life(block);
@@ -346,6 +346,8 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
         if (context && ((stream && stream->context == context) || sole))
                 context->unstamped = true;
         spm_limbo_put(model, block);
+        if (sole && !spm_work_is_eager(&sole->context->work) && is_full(model, sole))
+                spm_stamp_ask(model, sole, true, actions);
         stamp_full(model, context, stream, actions);
         return spm_model_finish(model, SPM_OK, actions);
 }

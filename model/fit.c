@@ -94,6 +94,16 @@ static struct spm_block *best_open(const struct spm_lane *lane, const struct spm
         return slot;
 }
 
+/* Of two of the same size, the one that others cannot have; but what is not complete costs a stamp,
+ * where the pool is synchronous. */
+static bool is_better(const struct spm_want *want, const struct spm_block *own, struct spm_fit *fit)
+{
+        if (want->pool->config.kind != SPM_POOL_ASYNC)
+                return !spm_fit_ready(want, fit) || own->size < fit->block->size;
+        return own->size == want->size || !spm_fit_ready(want, fit) ||
+               own->size <= fit->block->size;
+}
+
 bool spm_fit_bare(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit)
 {
         struct spm_lane *lane = own_lane(want);
@@ -104,9 +114,7 @@ bool spm_fit_bare(struct spm_model *model, const struct spm_want *want, struct s
                 return spm_fit_ready(want, fit);
         spm_limbo_reopen(model, lane);
         own = best_open(lane, want, &start);
-        /* Of two of the same size, the one that others cannot have. */
-        if (own &&
-            (own->size == want->size || !spm_fit_ready(want, fit) || own->size <= fit->block->size))
+        if (own && is_better(want, own, fit))
                 *fit = (struct spm_fit){.block = own, .start = start};
         else if (!own)
                 spm_fit_ready(want, fit);

@@ -64,7 +64,8 @@ static bool is_open(const struct spm_model *model, const struct spm_block *block
         unsigned int i;
 
         if (lane->pool->config.kind != SPM_POOL_ASYNC &&
-            spm_work_sole(model, lane->pool) != lane->stream)
+            (spm_work_sole(model, lane->pool) != lane->stream ||
+             !spm_work_is_eager(&lane->stream->context->work)))
                 return false;
         if (lane->stream->kind == SPM_STREAM_LINE || block->exported || block->barred)
                 return false;
@@ -192,6 +193,22 @@ void spm_limbo_absorb(struct spm_model *model, struct spm_block *block, struct s
         lane->shut += !block->open;
 }
 
+/* Synchronous memory that no stamp tells from later work may be barred. */
+static bool is_unguarded(const struct spm_lane *lane, const struct spm_block *block)
+{
+        return lane->pool->config.kind != SPM_POOL_ASYNC &&
+               block->positions[0] > lane->stream->stamped;
+}
+
+/* Nobody follows the events of a stream to synchronous memory, so only that keeps it apart. */
+static bool may_join_over_stamps(const struct spm_lane *lane, const struct spm_block *older,
+                                 const struct spm_block *newer)
+{
+        if (lane->pool->config.kind != SPM_POOL_ASYNC)
+                return is_unguarded(lane, older) || !is_unguarded(lane, newer);
+        return !spm_stamp_between(lane->stream, older->positions[0], newer->positions[0]);
+}
+
 /*
  * A neighbour is joined if it is open in the same lane, was freed earlier, and no stamp lies
  * between the two frees. Otherwise a stream that keeps freeing next to old blocks would make them
@@ -206,7 +223,7 @@ static bool try_join(struct spm_model *model, struct spm_block *block, struct sp
         if (!spm_block_is(other, SPM_BLOCK_PENDING) || other->lane != lane || !other->open ||
             !block->open || other->positions[0] > block->positions[0])
                 return false;
-        if (spm_stamp_between(lane->stream, other->positions[0], block->positions[0]))
+        if (!may_join_over_stamps(lane, other, block))
                 return false;
         count = join_deps(block, other, deps);
         if (!spm_block_set_deps(model, block, deps, count))
@@ -222,8 +239,12 @@ static bool try_join_ready(struct spm_model *model, struct spm_block *block,
 {
         const struct spm_object *lanes = block->area->pool->lanes.head;
 
-        if (!spm_block_is(other, SPM_BLOCK_READY) || !block->open || spm_object_next(lanes) ||
-            block->area->pool->config.kind != SPM_POOL_ASYNC)
+        const struct spm_lane *lane = block->lane;
+
+        if (!spm_block_is(other, SPM_BLOCK_READY) || !block->open)
+                return false;
+        if (lane->pool->config.kind == SPM_POOL_ASYNC ? spm_object_next(lanes) != NULL
+                                                      : is_unguarded(lane, block))
                 return false;
         spm_limbo_absorb(model, block, other);
         return true;
@@ -292,10 +313,12 @@ bool spm_limbo_join(struct spm_model *model, struct spm_lane *lane)
         struct spm_block *block = lane->joined ? lane->joined->newer : lane->oldest;
         unsigned int looked;
 
-        if (!block)
+        if (!block || is_unguarded(lane, block))
                 return false;
         /* From the oldest on, so that a block meets its elders. */
         for (looked = 0; block && looked < JOIN_MAX; looked++, block = block->newer) {
+                if (is_unguarded(lane, block))
+                        break;
                 lane->joined = block;
                 if (!block->is_slot && block->open)
                         join_neighbours(model, block);

@@ -168,11 +168,35 @@ static bool poll_streams(struct spm_model *model, const struct spm_want *want,
         return asked != 0;
 }
 
+/* Under R1: the oldest stamp of the sole stream, and the next as long as they turn out to be done;
+ * then whatever is left of the time before. */
+static bool poll_own(struct spm_model *model, const struct spm_want *want,
+                     struct spm_request *request, struct spm_actions *actions)
+{
+        const struct spm_stamp_state *stamp = want->stream->stamps.first;
+
+        if (!want->pool->pending_bytes || request->tries++ >= POLLS_MAX)
+                return false;
+        while (stamp && stamp->status != SPM_STAMP_RECORDED)
+                stamp = stamp->next;
+        if (!stamp || stamp->object.id == request->batch) {
+                request->tries = 0;
+                request->batch = 0;
+                spm_work_missed(want->stream->context);
+                return poll_batch(model, want, request, actions);
+        }
+        request->batch = stamp->object.id;
+        ask(actions, SPM_ACT_POLL, stamp);
+        return true;
+}
+
 bool spm_wait_ask_poll(struct spm_model *model, const struct spm_want *want,
                        struct spm_request *request, struct spm_actions *actions)
 {
-        if (want->stream)
+        if (want->pool->config.kind == SPM_POOL_ASYNC)
                 return poll_streams(model, want, request, actions);
+        if (want->stream)
+                return poll_own(model, want, request, actions);
         return poll_batch(model, want, request, actions);
 }
 
@@ -255,19 +279,30 @@ static bool wait_batch(struct spm_model *model, const struct spm_want *want,
         return true;
 }
 
+/* What cuMemFree() was told of, where the driver's own would have waited; cuMemFreeAsync() would
+ * not. */
+static uint64_t freed_unseen(const struct spm_model *model, const struct spm_pool_state *pool)
+{
+        const struct spm_context_state *context = spm_subject_context(model, pool->config.context);
+        const struct spm_lane *lane =
+                context ? spm_lane_find(pool, context->line->object.id) : NULL;
+
+        return lane ? lane->bytes : 0;
+}
+
 bool spm_wait_ask_pressure(struct spm_model *model, const struct spm_want *want,
                            struct spm_request *request, struct spm_actions *actions)
 {
         const struct spm_pool_state *pool = want->pool;
         uint64_t limit = pool->config.pending_limit;
 
-        if (want->stream)
+        if (pool->config.kind == SPM_POOL_ASYNC)
                 return false;
         if (!limit)
                 limit = pool->used_high / PRESSURE_SHARE > PRESSURE_MIN
                                 ? pool->used_high / PRESSURE_SHARE
                                 : PRESSURE_MIN;
-        return pool->pending_bytes > limit && wait_batch(model, want, request, actions);
+        return freed_unseen(model, pool) > limit && wait_batch(model, want, request, actions);
 }
 
 static void ask_sync(struct spm_actions *actions, const struct spm_context_state *context)

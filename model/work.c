@@ -16,7 +16,11 @@
  * waited for it. So before the first submission after a free either the free is
  * stamped, or the block is barred: it is served when it is complete, as under
  * R2. A stamp costs a driver call, so it takes some memory to be worth it, or a
- * block that was served early in the meantime.
+ * block that was served early in the meantime. And it takes a device that is
+ * behind: one that keeps up has completed what was freed a little earlier, and a
+ * batch of frees costs one stamp. So blocks are open, and stamped, only for a
+ * while after a request has found nothing complete; a device that is busy then
+ * does not notice what the host spends on stamps.
  *
  * The proof in short: let b be a block served early, and w work that its old
  * owner submitted. w was submitted before the free of b, to the sole stream s
@@ -37,6 +41,8 @@
 #include "stamp.h"
 #include "state.h"
 #include "subject.h"
+
+#define EAGER 256 /* stamps */
 
 /* counts */
 
@@ -172,13 +178,20 @@ static bool is_worth_a_stamp(const struct spm_model *model, const struct spm_wor
         return false;
 }
 
+void spm_work_missed(struct spm_context_state *context)
+{
+        context->work.eager = EAGER;
+}
+
 /* The sole stream is about to get work: what was freed before is told apart from it, or barred. */
 static void guard(struct spm_model *model, struct spm_context_state *context,
                   struct spm_actions *actions)
 {
         struct spm_work *work = &context->work;
 
-        if (!is_worth_a_stamp(model, work) || !ask_guard(model, work->sole, actions))
+        if (is_worth_a_stamp(model, work) && ask_guard(model, work->sole, actions))
+                work->eager -= work->eager != 0;
+        else
                 bar(context, work->sole->stamped);
 }
 
@@ -229,6 +242,12 @@ void spm_work_blur(struct spm_model *model, struct spm_context_state *context,
         context->work.begun = UINT64_MAX;
 }
 
+static void set_sole(struct spm_work *work, struct spm_stream_state *sole)
+{
+        work->sole = sole;
+        work->eager = EAGER;
+}
+
 void spm_work_settle(struct spm_model *model, struct spm_context_state *context)
 {
         struct spm_work *work = &context->work;
@@ -239,7 +258,7 @@ void spm_work_settle(struct spm_model *model, struct spm_context_state *context)
         work->adopted = work->epoch;
         work->busy = work->late;
         if (!work->sole)
-                work->sole = find_sole(model, context);
+                set_sole(work, find_sole(model, context));
 }
 
 /* the front door */
@@ -343,6 +362,7 @@ enum spm_status spm_submit(struct spm_model *model, spm_stream id, struct spm_ac
                 end_sole(model, context, false, actions);
         else if (sole && context->work.sole)
                 guard(model, context, actions);
-        context->work.sole = sole;
+        if (context->work.sole != sole)
+                set_sole(&context->work, sole);
         return spm_model_finish(model, SPM_OK, actions);
 }

@@ -43,11 +43,23 @@ struct spm_work {
         bool alone;                    /* memory is touched by the context's own streams only */
         struct spm_stream_state *sole; /* NULL: none, or several */
         uint64_t early; /* the last point of the sole stream that a served block waited for */
+        /* The device is behind the host: so many more stamps are asked for ahead of need. While it
+         * is 0, memory is complete soon enough, and blocks wait for that as under R2. */
+        unsigned int eager;
 };
 
 /** spm_work_sole() - the stream that memory of the pool is served to; NULL: to anybody. */
 struct spm_stream_state *spm_work_sole(const struct spm_model *model,
                                        const struct spm_pool_state *pool);
+
+/** spm_work_is_eager() - is what is freed now worth having again before it is complete? */
+static inline bool spm_work_is_eager(const struct spm_work *work)
+{
+        return work->sole && work->eager;
+}
+
+/** spm_work_missed() - nothing was complete, and the device was asked. */
+void spm_work_missed(struct spm_context_state *context);
 
 /** spm_work_is_idle() - is everything complete that was ever submitted into it? */
 static inline bool spm_work_is_idle(const struct spm_work *work)

@@ -5,7 +5,7 @@ Each program documents its lines. What it could not tell is None here.
 """
 
 ACTIONS = (
-    "record", "wait stream", "poll", "poll stream", "wait host", "sync", "grow", "release", "drop",
+    "record", "wait stream", "wait context", "poll", "poll stream", "wait host", "sync", "grow", "release", "drop",
 )  # fmt: skip
 
 MICRO = (

@@ -38,7 +38,7 @@ enum peer_order {
         PEER_LAUNCH, /* a: stream; b: how many kernels */
 };
 
-#define PEER_ACTIONS 9
+#define PEER_ACTIONS (SPM_ACT_DROP + 1)
 
 struct peer_figures {
         uint64_t reserved;

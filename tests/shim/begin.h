@@ -10,6 +10,8 @@
 
 #include "base/life.h"
 #include "driver/driver.h"
+#include "route/route.h"
+#include "track/state.h"
 #include "track/submit.h"
 
 static inline CUcontext begin_on(int ordinal)
@@ -24,6 +26,20 @@ static inline CUcontext begin_on(int ordinal)
         cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
         cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
         return context;
+}
+
+/* Memory that is ready is served before what one stream may have early: nothing is left of it. */
+static inline void use_up_ready(size_t size)
+{
+        struct sp_context *context = sp_context_current();
+        struct spm_stats stats = {0};
+        CUdeviceptr pointer;
+
+        do {
+                cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, size), CUDA_SUCCESS);
+                spm_stats(sp_model_enter(), context->sync_pool, &stats);
+                sp_model_leave();
+        } while (stats.ready_bytes >= size);
 }
 
 /* A kernel was launched there: what its hook does, which a unit test does not go through. */

@@ -99,6 +99,7 @@ Test(hot_path, a_pair_while_one_stream_has_work_asks_for_the_context, .init = st
         CUdeviceptr pointer, again;
 
         cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 1 << 20), CUDA_SUCCESS);
+        use_up_ready(1 << 20);
         launch_on(stream);
         cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
         count_from_here();
@@ -116,6 +117,7 @@ Test(hot_path, a_launch_after_such_a_pair_records_one_event, .init = start)
         CUdeviceptr pointer;
 
         cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 1 << 20), CUDA_SUCCESS);
+        use_up_ready(1 << 20);
         for (int i = 0; i < 10; i++) {
                 launch_on(stream);
                 launch_on(stream);
@@ -139,6 +141,7 @@ Test(hot_path, a_second_stream_makes_the_context_wait_once, .init = start)
         CUdeviceptr pointer;
 
         cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 1 << 20), CUDA_SUCCESS);
+        use_up_ready(1 << 20);
         launch_on(stream);
         cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
         cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 1 << 20), CUDA_SUCCESS);

@@ -42,6 +42,7 @@ static bool comes_back(void)
 {
         CUdeviceptr first = alloc(), second;
 
+        use_up_ready(BYTES);
         cr_assert_eq(sp_on_cuMemFree_v2(first), CUDA_SUCCESS);
         second = alloc();
         cr_assert_eq(sp_on_cuMemFree_v2(second), CUDA_SUCCESS);

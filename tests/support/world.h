@@ -28,7 +28,7 @@
 #define WORLD_SEGMENTS (WORLD_PAGES + 1)
 #define WORLD_EVENTS   6
 #ifndef WORLD_STAMPS
-#define WORLD_STAMPS 4096
+#define WORLD_STAMPS 16384
 #endif
 
 /* What the driver's event stands for if it was recorded in a capture. */
