@@ -112,6 +112,30 @@ Test(time, a_stream_waits_for_a_value_that_another_writes)
         cr_expect_eq(bench_value(p), 9);
 }
 
+Test(time, a_batch_of_values_is_done_in_its_order)
+{
+        CUdeviceptr flag = bench_alloc(8), p = bench_alloc(16);
+        CUstreamBatchMemOpParams list[2] = {0};
+
+        list[0].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_64;
+        list[0].waitValue.address = flag;
+        list[0].waitValue.value64 = 7;
+        list[0].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+        list[1].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+        list[1].writeValue.address = p;
+        list[1].writeValue.value = 9;
+        OK(cuMemsetD32_v2(flag, 0, 2));
+        OK(cuMemsetD32_v2(p, 0, 4));
+        OK(cuStreamBatchMemOp_v2(bench.n1, 2, list, 0));
+        bench_spin(bench.n2, 10 * MS);
+        OK(cuStreamWriteValue64(bench.n2, flag, 7, CU_STREAM_WRITE_VALUE_DEFAULT));
+        cr_expect_eq(cuStreamQuery(bench.n1), CUDA_ERROR_NOT_READY);
+        OK(cuStreamSynchronize(bench.n1));
+        cr_expect_eq((sim_now_ns() + MS / 2) / MS, 10);
+        cr_expect_eq(bench_value(p), 9);
+        cr_expect_eq(cuStreamBatchMemOp_v2(bench.n1, 0, list, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
 /* G5: an order that the driver cannot see. One wait too many between the two is a deadlock. */
 Test(time, a_kernel_holds_its_stream_until_the_word_is_there)
 {

@@ -192,6 +192,59 @@ Test(work, a_prefetch_is_an_operation_of_its_stream)
         cr_expect_eq(cuMemPrefetchAsync(plain, BYTES, 0, bench.n1), CUDA_ERROR_INVALID_VALUE);
 }
 
+Test(work, attaching_memory_is_an_operation_of_its_stream)
+{
+        CUdeviceptr managed;
+
+        OK(cuMemAllocManaged(&managed, BYTES, CU_MEM_ATTACH_GLOBAL));
+        bench_spin(bench.n1, 10 * MS);
+        OK(cuStreamAttachMemAsync(bench.n1, managed, 0, CU_MEM_ATTACH_SINGLE));
+        cr_expect_eq(sim_pending(), 2);
+        cr_expect_eq(cuStreamAttachMemAsync(bench.n1, managed + 4, 0, CU_MEM_ATTACH_SINGLE),
+                     CUDA_ERROR_INVALID_VALUE);
+}
+
+#if CUDA_VERSION >= 13000
+Test(work, a_batch_of_prefetches_is_one_operation_each)
+{
+        CUmemLocation place = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0};
+        size_t sizes[] = {BYTES, BYTES}, index = 0;
+        CUdeviceptr managed[2];
+
+        for (int i = 0; i < 2; i++)
+                OK(cuMemAllocManaged(&managed[i], BYTES, CU_MEM_ATTACH_GLOBAL));
+        bench_spin(bench.n1, 10 * MS);
+        OK(cuMemPrefetchBatchAsync(managed, sizes, 2, &place, &index, 1, 0, bench.n1));
+        cr_expect_eq(sim_pending(), 3);
+        OK(cuMemDiscardBatchAsync(managed, sizes, 2, 0, bench.n1));
+        OK(cuMemDiscardAndPrefetchBatchAsync(managed, sizes, 2, &place, &index, 1, 0, bench.n1));
+        cr_expect_eq(sim_pending(), 7);
+        cr_expect_eq(cuMemDiscardBatchAsync(managed, sizes, 2, 1, bench.n1),
+                     CUDA_ERROR_INVALID_VALUE);
+}
+#endif
+
+Test(work, a_launch_on_many_devices_is_one_on_each_stream)
+{
+        CUdeviceptr p = bench_alloc(BYTES), q = bench_alloc(BYTES);
+        uint64_t count = COUNT;
+        uint32_t value = 5;
+        CUDA_LAUNCH_PARAMS list[2] = {
+                {bench.fill, 1, 1, 1, 1, 1, 1, 0, bench.n1, (void *[]){&p, &count, &value}},
+                {bench.fill, 1, 1, 1, 1, 1, 1, 0, bench.n2, (void *[]){&q, &count, &value}},
+        };
+
+        bench_spin(bench.n1, 10 * MS);
+        OK(cuLaunchCooperativeKernelMultiDevice(list, 2, 0));
+        OK(cuStreamSynchronize(bench.n2));
+        cr_expect_eq(cuStreamQuery(bench.n1), CUDA_ERROR_NOT_READY);
+        cr_expect_eq(bench_value(p), 5);
+        cr_expect_eq(bench_value(q), 5);
+        list[1].hStream = NULL;
+        cr_expect_eq(cuLaunchCooperativeKernelMultiDevice(list, 2, 0), CUDA_ERROR_INVALID_VALUE);
+        cr_expect_eq(cuLaunchCooperativeKernelMultiDevice(NULL, 2, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
 Test(work, a_unified_copy_looks_at_the_addresses)
 {
         CUdeviceptr p = bench_alloc(BYTES);
