@@ -109,8 +109,8 @@ static void part(void)
 void sp_work_watch_first(struct sp_context *context)
 {
         bool alone = context == only_context();
-        bool quiet = sp_submit_quiesce();
         struct spm_actions actions;
+        bool quiet;
 
         if (!alone)
                 part();
@@ -118,6 +118,7 @@ void sp_work_watch_first(struct sp_context *context)
                 !atomic_load(&context->is_shared);
         if (alone)
                 sp_submit_watch(context->handle);
+        quiet = sp_submit_quiesce();
         spm_context_watch(sp_model_enter(), context->model, alone, &actions);
         sp_model_leave();
         sp_perform(&actions, NULL);

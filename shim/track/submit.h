@@ -156,7 +156,11 @@ void sp_submit_forget_stream(CUstream handle);
  */
 bool sp_submit_quiesce(void);
 
-/** sp_submit_watch() - sets sp_submit_context. */
+/**
+ * sp_submit_watch() - sets sp_submit_context
+ *
+ * A submission that has begun already may not look at it: see sp_submit_quiesce().
+ */
 void sp_submit_watch(CUcontext only);
 
 /* what we would not see: unknown.c */
