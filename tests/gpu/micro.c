@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-struct micro micro = {.slice_ns = 150000000};
+struct micro micro = {.slice_ns = 100000000};
 
 static const struct part {
         const char *name;

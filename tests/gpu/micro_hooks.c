@@ -33,6 +33,26 @@ static double launches(CUstream *streams, int count)
         return micro_percentile(samples, batches, 50);
 }
 
+/*
+ * A launch costs microseconds, which vary by more than a hook may cost. One that
+ * is refused has passed through the same hook.
+ */
+static double refused_launches(CUstream stream)
+{
+        uint64_t end = micro_now() + micro.slice_ns;
+        size_t batches = 0;
+
+        for (uint64_t now = 0; now < end && batches < BATCHES; batches++) {
+                uint64_t before = micro_now();
+
+                for (int i = 0; i < BATCH; i++)
+                        cu_launch(micro.kernels.fill, stream, 0, NULL);
+                now = micro_now();
+                samples[batches] = (double)(now - before) / BATCH;
+        }
+        return micro_percentile(samples, batches, 50);
+}
+
 void micro_launches(const char *name)
 {
         CUstream streams[STREAMS];
@@ -41,6 +61,7 @@ void micro_launches(const char *name)
                 streams[i] = micro_stream();
         micro_figure(name, "1", launches(streams, 1));
         micro_figure(name, "16", launches(streams, STREAMS));
+        micro_figure(name, "refused", refused_launches(streams[0]));
         for (int i = 0; i < STREAMS; i++)
                 CU_OK(cu.StreamDestroy(streams[i]));
 }
