@@ -227,7 +227,9 @@ class Session:
         self.seconds[name].append(answer["seconds"])
 
     def check(self, name, process):
+        """The last that a process does: the next one may need its memory."""
         self.checksums[name] = process.tell("check", self.row.checked)["checksum"]
+        process.end()
 
     def result(self):
         """Column -> what was measured, or why it was not."""

@@ -67,7 +67,8 @@ def gpt2(torch, dev):
     """Another length of text in every step, and as many texts as make 8192 tokens."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    model = GPT2LMHeadModel(GPT2Config(n_layer=12)).to(dev)
+    with torch.device(dev):  # its weights are drawn there, which takes no time
+        model = GPT2LMHeadModel(GPT2Config(n_layer=12))
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
 
     def step(i):
@@ -91,7 +92,10 @@ def generate(torch, dev):
         hidden_size=1024, intermediate_size=2816, num_hidden_layers=16, vocab_size=32000,
         num_attention_heads=16, num_key_value_heads=8,
     )  # fmt: skip
-    model = LlamaForCausalLM(config).to(dev, torch.bfloat16).eval()
+    torch.set_default_dtype(torch.bfloat16)
+    with torch.device(dev):
+        model = LlamaForCausalLM(config).eval()
+    torch.set_default_dtype(torch.float32)
 
     def step(i):
         chance = random.Random(i)
