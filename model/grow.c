@@ -183,15 +183,15 @@ static bool find_place(const struct spm_heap *heap, size_t size, struct plan *pl
 /* asking */
 
 static enum spm_status obtain(struct spm_model *model, struct spm_pool_state *pool,
-                              uint64_t address, uint64_t size, uint64_t preferred,
+                              const struct piece *piece, uint64_t preferred, bool last,
                               struct spm_actions *actions)
 {
         struct spm_action *action;
 
         if (pool->config.provider == SPM_PROVIDER_MODEL) {
                 struct spm_segment_state *segment;
-                enum spm_status status =
-                        spm_segment_new(model, pool, address, (size_t)size, NULL, &segment);
+                enum spm_status status = spm_segment_new(model, pool, piece->address,
+                                                         (size_t)piece->size, NULL, &segment);
 
                 pool->grows += status == SPM_OK;
                 return status;
@@ -199,8 +199,9 @@ static enum spm_status obtain(struct spm_model *model, struct spm_pool_state *po
         action = spm_action_add(actions, SPM_ACT_GROW);
         action->context = pool->config.context;
         action->pool = pool->object.id;
-        action->address = address;
-        action->size = (size_t)size;
+        action->address = piece->address;
+        action->size = (size_t)piece->size;
+        action->last = last;
         action->preferred = (size_t)preferred;
         return SPM_OK;
 }
@@ -272,8 +273,8 @@ static enum spm_status grow_range(struct spm_model *model, const struct spm_want
                 return SPM_E_OUT_OF_MEMORY;
         count = cut(plan, measure, pieces, spm_actions_room(actions));
         for (i = 0; i < count; i++) {
-                enum spm_status status = obtain(model, pool, pieces[i].address, pieces[i].size,
-                                                pieces[i].size, actions);
+                enum spm_status status =
+                        obtain(model, pool, &pieces[i], pieces[i].size, measure->exact, actions);
 
                 if (status)
                         return status;
@@ -307,7 +308,7 @@ static enum spm_status grow_anywhere(struct spm_model *model, const struct spm_w
                 usual = need;
         make_way(model, pool, usual, &nowhere, measure, actions);
         if (spm_actions_room(actions))
-                obtain(model, pool, 0, need, usual, actions);
+                obtain(model, pool, &(struct piece){0, need}, usual, measure->exact, actions);
         return SPM_AGAIN;
 }
 

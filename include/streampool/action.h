@@ -79,7 +79,8 @@ enum spm_action_kind {
         SPM_ACT_SYNC_CONTEXT,
         /* Obtain memory for @pool, then spm_segment_add() or spm_grow_failed(). If @address is not
          * 0: @size bytes just there, in the pool's range. Else, anywhere: at least @size bytes,
-         * better @preferred bytes. */
+         * better @preferred bytes. If @last, all else was tried before: a caller who would rather
+         * not give more yet refuses the others, and the request waits and gives back first. */
         SPM_ACT_GROW,
         /* Give the memory of @segment (@address, @size, @cookie) of @pool back. The model has
          * forgotten it. If @moves, it makes way for a GROW of the same request, which can use the
@@ -95,6 +96,7 @@ struct spm_action {
         enum spm_action_kind kind;
         bool bounded;
         bool moves;
+        bool last;
         spm_context context;
         spm_stream stream;
         spm_stamp stamp;

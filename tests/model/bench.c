@@ -107,6 +107,10 @@ static void grow(const struct spm_action *action, struct spm_request *request)
         bench.grown_at = action->address;
         bench.grown = action->size;
         bench.preferred = action->preferred;
+        if (bench.thrifty && !action->last) {
+                spm_grow_failed(bench.model, request);
+                return;
+        }
         if (bench.no_memory || (bench.grants && !--bench.grants)) {
                 bench.no_memory = true;
                 spm_grow_failed(bench.model, request);

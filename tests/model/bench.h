@@ -36,6 +36,7 @@ struct bench {
         uint64_t next_base; /* of memory that is handed out when a pool grows, if it may be anywhere
                              */
         bool no_memory;     /* growth is refused */
+        bool thrifty;       /* growth is refused but as the last resort */
         int grants;         /* so many growths are granted, the rest refused; 0: all */
         bool device_done;   /* what polls are told */
         bool no_records;    /* records fail */

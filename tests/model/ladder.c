@@ -357,3 +357,45 @@ Test(ladder, a_stamp_of_the_context_completes_asynchronous_frees_as_well)
         cr_expect_eq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
         cr_expect_eq(bench.log[0], 'P', "by the stamp rather than the stream");
 }
+
+/* a caller who would rather not give more yet */
+
+Test(ladder, a_growth_that_comes_first_is_not_the_last_resort_and_the_one_after_all_else_is)
+{
+        bench.thrifty = true;
+        bench_alloc(bench.sync, 0, 16 * MIB);
+        cr_expect_str_eq(bench.log, "GG");
+        cr_expect_not(bench.seen[0].last);
+        cr_expect(bench.seen[1].last);
+        cr_expect_eq(bench.preferred, 16 * MIB, "and it asks for no more than it needs");
+}
+
+Test(ladder, refused_the_first_growth_a_request_waits_for_what_was_freed)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, 16 * MIB);
+
+        bench_free(a, 0);
+        bench.thrifty = true;
+        cr_expect_eq(bench_alloc(bench.sync, 0, 16 * MIB), a);
+        cr_expect_str_eq(bench.log, "RPGhD");
+}
+
+Test(ladder, refused_the_first_growth_a_stream_waits_for_what_another_freed)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 32 * MIB);
+
+        bench_free(a, bench.s);
+        bench.thrifty = true;
+        cr_expect_eq(bench_alloc(bench.async, bench.t, 32 * MIB), a);
+        cr_expect_str_eq(bench.log, "ppGRW");
+}
+
+Test(ladder, refused_the_first_growth_a_request_gives_back_what_does_not_fit)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, 16 * MIB);
+
+        bench_free(a, 0);
+        bench.thrifty = true;
+        bench_alloc(bench.sync, 0, 32 * MIB);
+        cr_expect_str_eq(bench.log, "RPGhDXG");
+}
