@@ -97,3 +97,20 @@ void sim_poll_cost(uint64_t nanoseconds)
         sim_poll_cost_set(nanoseconds);
         pthread_mutex_unlock(&sim_mutex);
 }
+
+size_t sim_memory_high(int device)
+{
+        size_t high;
+
+        pthread_mutex_lock(&sim_mutex);
+        high = sim_device(device)->high_bytes;
+        pthread_mutex_unlock(&sim_mutex);
+        return high;
+}
+
+void sim_memory_high_reset(int device)
+{
+        pthread_mutex_lock(&sim_mutex);
+        sim_device(device)->high_bytes = sim_device(device)->used_bytes;
+        pthread_mutex_unlock(&sim_mutex);
+}

@@ -76,6 +76,10 @@ uint64_t sim_oracle_judged(void);
 size_t sim_live_allocations(void); /* of the driver, of every kind */
 size_t sim_open_captures(void);
 
+/* The most physical memory that was in use on the device at once, since the last reset. */
+size_t sim_memory_high(int device);
+void sim_memory_high_reset(int device);
+
 #ifdef __cplusplus
 }
 #endif

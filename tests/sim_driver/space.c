@@ -108,6 +108,8 @@ CUresult sim_physical_take(struct sim_device *device, uint64_t bytes, uint64_t *
                                   (unsigned long long)*length);
         }
         device->used_bytes += bytes;
+        if (device->high_bytes < device->used_bytes)
+                device->high_bytes = device->used_bytes;
         return CUDA_SUCCESS;
 }
 
