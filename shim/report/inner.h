@@ -9,6 +9,7 @@
  *   text.c     for people
  *   json.c     for programs
  *   site.c     a place in the program's code
+ *   shortage.c who held memory when there was none
  *
  * It is large and lives on pages of its own for as long as it is needed.
  */
@@ -20,6 +21,7 @@
 #include "base/text.h"
 #include "report/counters.h"
 #include "report/figures.h"
+#include "report/shortage.h"
 #include "track/ledger.h"
 
 #define SP_REPORT_VERSION 1 /* of the JSON form: grows when a field goes or changes its meaning */
@@ -58,6 +60,8 @@ struct sp_report {
         uint64_t leaked_count, leaked_bytes; /* all of them, also those without room in @leak */
         uint64_t counter[SP_COUNTER_COUNT];
         const char *unseen; /* a function that may submit work behind our back, or NULL */
+        bool was_short;
+        struct sp_shortage shortage; /* the last one, if there was any */
         struct sp_saving saving;
 };
 

@@ -282,6 +282,93 @@ static void add_saving(struct sp_text *text, const struct sp_report *report)
         sp_text_add(text, "]},\n");
 }
 
+static void add_holder(struct sp_text *text, const struct sp_holder *holder)
+{
+        add_number(text, "count", holder->count);
+        sp_text_add(text, ", ");
+        add_number(text, "bytes", holder->bytes);
+        sp_text_add(text, "}");
+}
+
+static void add_holders(struct sp_text *text, const struct sp_shortage *shortage)
+{
+        const char *separator = "";
+
+        sp_text_add(text, "\n    \"kinds\": [");
+        for (unsigned int i = 0; i < SP_KIND_COUNT; i++) {
+                if (shortage->kinds[i].count == 0)
+                        continue;
+                sp_text_add(text, "%s{", separator);
+                add_text(text, "kind", sp_kind_name((enum sp_kind)i));
+                sp_text_add(text, ", ");
+                add_holder(text, &shortage->kinds[i]);
+                separator = ", ";
+        }
+        sp_text_add(text, "],\n    \"places\": [");
+        for (unsigned int i = 0; i < SP_SHORTAGE_ROWS && shortage->sites[i].count; i++) {
+                sp_text_add(text, "%s\n      {", i ? "," : "");
+                add_text(text, "kind", sp_kind_name(shortage->sites[i].kind));
+                sp_text_add(text, ", ");
+                add_site(text, "site", shortage->sites[i].site);
+                sp_text_add(text, ", ");
+                add_holder(text, &shortage->sites[i]);
+        }
+        sp_text_add(text, "],\n    \"streams\": [");
+        for (unsigned int i = 0; i < SP_SHORTAGE_ROWS && shortage->streams[i].count; i++) {
+                sp_text_add(text, "%s{\"stream\": \"0x%llx\", ", i ? ", " : "",
+                            (unsigned long long)shortage->streams[i].stream);
+                add_holder(text, &shortage->streams[i]);
+        }
+        sp_text_add(text, "]");
+}
+
+static void add_short_pool(struct sp_text *text, const char *class,
+                           const struct sp_shortage_pool *pool)
+{
+        sp_text_add(text, "{\"class\": \"%s\"", class);
+        NUMBER(pool, used);
+        NUMBER(pool, reserved);
+        NUMBER(pool, pending);
+        NUMBER(pool, ready);
+        NUMBER(pool, largest_ready);
+        sp_text_add(text, "}");
+}
+
+static void add_shortage(struct sp_text *text, const struct sp_report *report)
+{
+        const struct sp_shortage *shortage = &report->shortage;
+
+        sp_text_add(text, "  \"shortage\": ");
+        if (!report->was_short) {
+                sp_text_add(text, "null,\n");
+                return;
+        }
+        sp_text_add(text, "{");
+        add_text(text, "kind", sp_kind_name(shortage->kind));
+        NUMBER(shortage, bytes);
+        sp_text_add(text, ", \"device\": %d, \"by_limit\": %s, \"complete\": %s, ",
+                    shortage->device, shortage->by_limit ? "true" : "false",
+                    shortage->complete ? "true" : "false");
+        add_site(text, "site", shortage->site);
+        sp_text_add(text, ",\n    \"limit\": ");
+        if (shortage->limit == UINT64_MAX)
+                sp_text_add(text, "null");
+        else
+                sp_text_add(text, "%llu", (unsigned long long)shortage->limit);
+        NUMBER(shortage, counted);
+        NUMBER(shortage, free_bytes);
+        NUMBER(shortage, total_bytes);
+        NUMBER(shortage, held_count);
+        NUMBER(shortage, held_bytes);
+        sp_text_add(text, ",");
+        add_holders(text, shortage);
+        sp_text_add(text, ",\n    \"pools\": [");
+        add_short_pool(text, "sync", &shortage->sync);
+        sp_text_add(text, ", ");
+        add_short_pool(text, "async", &shortage->async);
+        sp_text_add(text, "]},\n");
+}
+
 static void add_counters(struct sp_text *text, const struct sp_report *report)
 {
         sp_text_add(text, "  \"counters\": {");
@@ -303,6 +390,7 @@ void sp_report_json(const struct sp_report *report, struct sp_text *text)
         add_memory(text, report);
         add_devices(text, report);
         add_pools(text, report);
+        add_shortage(text, report);
         add_saving(text, report);
         add_counters(text, report);
         sp_text_add(text, "}\n");

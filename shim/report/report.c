@@ -159,6 +159,7 @@ void sp_report_gather(struct sp_report *report)
         for (unsigned int i = 0; i < SP_COUNTER_COUNT; i++)
                 report->counter[i] = sp_counter_sum((enum sp_counter)i);
         report->unseen = sp_submit_first_unknown();
+        report->was_short = sp_shortage_last(&report->shortage);
         gather_saving(report);
 }
 

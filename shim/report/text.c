@@ -344,6 +344,10 @@ static void add_refusals(struct sp_text *text, const struct sp_report *report)
         if (refused)
                 sp_text_add(text, "\nRefused for lack of device memory: %llu allocation%s\n",
                             (unsigned long long)refused, plural(refused));
+        if (report->was_short) {
+                sp_text_add(text, "One of them: ");
+                sp_shortage_text(text, &report->shortage);
+        }
 }
 
 static void add_unseen(struct sp_text *text, const struct sp_report *report)

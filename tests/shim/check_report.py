@@ -45,7 +45,7 @@ def problems(value, schema, root, where):
         yield f"{where}: {value!r} is none of {schema['enum']}"
     if "pattern" in schema and not re.search(schema["pattern"], value):
         yield f"{where}: {value!r} does not look like {schema['pattern']}"
-    if "minimum" in schema and value < schema["minimum"]:
+    if "minimum" in schema and value is not None and value < schema["minimum"]:
         yield f"{where}: {value} is below {schema['minimum']}"
     if isinstance(value, list):
         for index, item in enumerate(value):
@@ -84,6 +84,9 @@ def sums(report):
     saved = report["saved"]
     if saved["ns"] != sum(cost["calls"] * cost["ns"] for cost in saved["costs"]):
         yield "saved: calls times costs is not the time"
+    short = report["shortage"]
+    if short and short["complete"] and short["held_bytes"] != sum(row["bytes"] for row in short["kinds"]):
+        yield "shortage: the kinds do not add up to what is held"
     for row in report["memory"]:
         if row["bytes"] > row["bytes_high"] or row["count"] > row["count_high"]:
             yield f"memory: {row['kind']} is above its peak"
@@ -121,6 +124,11 @@ def expectations(program, schema, folder):
         yield f"rich: {report['process']}"
     if report["saved"]["calls"] != 14400 or report["saved"]["calls_instead"] != 37:
         yield f"rich: {report['saved']}"
+    short = report["shortage"]
+    if [row["bytes"] for row in short["places"][:3]] != [210 << 16, 3 << 20, 3 << 20] or len(short["places"]) != 5:
+        yield f"rich: {short}"
+    if short["held_count"] != 33 or short["limit"] is not None or short["by_limit"]:
+        yield f"rich: {short}"
     site = report["findings"][0]["site"]
     if os.path.basename(site["path"]) != os.path.basename(program):
         yield f"rich: the call came from {site}"
@@ -128,7 +136,7 @@ def expectations(program, schema, folder):
     status, path = made(program, "clean", folder)
     report, wrong = check(path, schema)
     yield from wrong
-    if status != 0 or report["findings"] or report["leaks"]["count"]:
+    if status != 0 or report["findings"] or report["leaks"]["count"] or report["shortage"]:
         yield f"clean: exit {status}, {report['findings']}, {report['leaks']}"
 
     status, path = made(program, "clean", folder, ".txt", STREAMPOOL_FORMAT="json")
@@ -154,6 +162,8 @@ def self_check(schema, report):
         {**report, "unwritten": True},
         {**report, "findings": [{**report["findings"][0], "address": "12"}]},
         {**report, "leaks": {**report["leaks"], "bytes": 1}},
+        {**report, "shortage": {**report["shortage"], "held_bytes": 1}},
+        {**report, "shortage": {**report["shortage"], "limit": "none"}},
         {**report, "finding_counts": {**report["finding_counts"], "foreign": 1}},
     ]
     for index, each in enumerate(spoilt):

@@ -15,6 +15,7 @@
 #include "report/counters.h"
 #include "report/figures.h"
 #include "report/report.h"
+#include "report/shortage.h"
 #include "track/ledger.h"
 
 enum { INVALID_VALUE = 1 };
@@ -51,6 +52,14 @@ static void free_it(enum sp_space space, uint64_t address, const char *function,
 
 static void plant(void)
 {
+        struct sp_shortage shortage = {
+                .kind = SP_KIND_ARRAY,
+                .bytes = 1 << 30,
+                .device = 0,
+                .site = here(100),
+                .limit = UINT64_MAX,
+        };
+
         for (uint64_t i = 0; i < 20; i++)
                 add(SP_KIND_DEVICE, 0x7f0000100000 + (i << 20), (i + 1) << 16, here(16));
         for (uint64_t i = 0; i < 12; i++)
@@ -58,6 +67,8 @@ static void plant(void)
         add(SP_KIND_PINNED, 0x7e0000000000, 1 << 24, here(64));
         add(SP_KIND_IMPORTED, 0x7d0000000000, 0, here(65));
         add(SP_KIND_MANAGED, 0x7c0000000000, 4096, NULL);
+        if (sp_shortage_is_due())
+                sp_shortage_tell(&shortage);
         sp_caller = here(128);
         free_it(SP_SPACE_DEVICE, 0x7f0000000000, "cuMemFree", INVALID_VALUE);
         free_it(SP_SPACE_DEVICE, 0x7f0000000000, "cuMemFree", INVALID_VALUE);
