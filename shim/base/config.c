@@ -39,6 +39,7 @@ static bool is_loaded;
 #define SP_PARSE_COUNT  sp_parse_count
 #define SP_PARSE_BYTES  sp_parse_bytes
 #define SP_PARSE_AMOUNT sp_parse_amount
+#define SP_PARSE_LIMITS sp_parse_limits
 #define SP_PARSE_TIME   sp_parse_time
 #define SP_PARSE_WORD   sp_parse_word
 /* An enum without negative members has the representation of unsigned int. */
@@ -205,6 +206,7 @@ void sp_config_read(struct sp_config *config, char *const *environment,
 #define SP_PRESET_COUNT               SP_PRESET_FLAG
 #define SP_PRESET_BYTES               SP_PRESET_FLAG
 #define SP_PRESET_AMOUNT              SP_PRESET_FLAG
+#define SP_PRESET_LIMITS              SP_PRESET_FLAG
 #define SP_PRESET_TIME                SP_PRESET_FLAG
 #define SP_PRESET_CHOICE              SP_PRESET_FLAG
 /* Needs no copy, so that a word is never NULL. */
@@ -290,7 +292,7 @@ void sp_config_table(struct sp_text *text)
 
 void sp_config_help(void)
 {
-        char bytes[4096];
+        char bytes[8192];
         struct sp_text text;
 
         sp_text_init(&text, bytes, sizeof(bytes));

@@ -33,6 +33,7 @@ enum sp_format { SP_FORMAT_AUTO, SP_FORMAT_TEXT, SP_FORMAT_JSON };
 #define SP_FIELD_COUNT(field)  unsigned int field;
 #define SP_FIELD_BYTES(field)  uint64_t field;
 #define SP_FIELD_AMOUNT(field) struct sp_amount field;
+#define SP_FIELD_LIMITS(field) struct sp_limits field;
 #define SP_FIELD_TIME(field)   uint64_t field; /* nanoseconds */
 #define SP_FIELD_CHOICE(field) enum sp_##field field;
 #define SP_FIELD_WORD(field)   const char *field;

@@ -167,6 +167,48 @@ bool sp_parse_amount(const char *text, const char *values, struct sp_amount *amo
         return true;
 }
 
+/* "3:16G" or "16G". */
+static bool parse_one_of(const char *text, const char *values, struct sp_limits *limits,
+                         bool *has_others)
+{
+        const char *rest;
+        uint64_t device;
+
+        if (!read_number(text, &rest, &device) || *rest != ':') {
+                bool first = !*has_others;
+
+                *has_others = true;
+                return first && sp_parse_amount(text, values, &limits->others);
+        }
+        if (device >= SP_LIMITS || limits->named >> device & 1)
+                return false;
+        limits->named |= 1ULL << device;
+        return sp_parse_amount(rest + 1, values, &limits->device[device]);
+}
+
+bool sp_parse_limits(const char *text, const char *values, struct sp_limits *limits)
+{
+        struct sp_limits read = {0};
+        bool has_others = false;
+
+        for (;;) {
+                size_t length = strcspn(text, ",");
+                char one[64];
+
+                if (length >= sizeof(one))
+                        return false;
+                memcpy(one, text, length);
+                one[length] = '\0';
+                if (!parse_one_of(one, values, &read, &has_others))
+                        return false;
+                if (!text[length])
+                        break;
+                text += length + 1;
+        }
+        *limits = read;
+        return true;
+}
+
 bool sp_parse_choice(const char *text, const char *values, unsigned int *choice)
 {
         size_t length = strlen(text);
@@ -200,4 +242,11 @@ uint64_t sp_amount_bytes(struct sp_amount amount, uint64_t total)
         if (amount.share == 0)
                 return amount.bytes;
         return (uint64_t)((unsigned __int128)total * amount.share / 100000);
+}
+
+struct sp_amount sp_limits_of(const struct sp_limits *limits, unsigned int device)
+{
+        if (device < SP_LIMITS && limits->named >> device & 1)
+                return limits->device[device];
+        return limits->others;
 }

@@ -19,6 +19,18 @@ struct sp_amount {
         unsigned int share; /* thousandths of a percent, at most 100000; 0 if @bytes counts */
 };
 
+#define SP_LIMITS 64 /* devices that can be named */
+
+/* An amount for each device: its own where it is named, else that of the others. */
+struct sp_limits {
+        struct sp_amount others;
+        struct sp_amount device[SP_LIMITS];
+        uint64_t named; /* bit n: device[n] means something */
+};
+
+/** sp_limits_of() - the amount of one device. */
+struct sp_amount sp_limits_of(const struct sp_limits *limits, unsigned int device);
+
 /** sp_amount_bytes() - an amount in bytes, given what a percentage refers to. */
 uint64_t sp_amount_bytes(struct sp_amount amount, uint64_t total);
 
@@ -26,6 +38,8 @@ bool sp_parse_flag(const char *text, const char *values, bool *flag);
 bool sp_parse_count(const char *text, const char *values, unsigned int *count);
 bool sp_parse_bytes(const char *text, const char *values, uint64_t *bytes);
 bool sp_parse_amount(const char *text, const char *values, struct sp_amount *amount);
+/** sp_parse_limits() - "16G", "50%,0:16G"; no device is named twice, nor are the others. */
+bool sp_parse_limits(const char *text, const char *values, struct sp_limits *limits);
 /** sp_parse_time() - in nanoseconds. */
 bool sp_parse_time(const char *text, const char *values, uint64_t *time);
 bool sp_parse_choice(const char *text, const char *values, unsigned int *choice);

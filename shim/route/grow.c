@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "route/perform.h"
+#include "route/thrift.h"
 #include "track/backing.h"
 #include "track/pinned.h"
 #include "track/state.h"
@@ -31,9 +32,11 @@ static bool find_owner(struct sp_backing_wish *wish)
         return false;
 }
 
-/* First what the model would like, then what it needs, then what it needs once the other pools of
- * the device have given back what they hold ready. What this pool holds ready is the model's to
- * move, if it can be moved. Waiting is the model's to ask for. */
+/* Nothing yet, if the process is to be thrifty. Else first what the model would like, then what it
+ * needs, then what it needs once the other pools of the device have given back what they hold
+ * ready, and if this is the last resort, what they hold freed. What this pool holds ready is the
+ * model's to move, if it can be moved; waiting for what it holds freed is the model's to ask for.
+ */
 static CUresult obtain(const struct spm_action *action, struct sp_spares *spares,
                        struct sp_segment **segment)
 {
@@ -48,6 +51,8 @@ static CUresult obtain(const struct spm_action *action, struct sp_spares *spares
 
         if (!find_owner(&wish))
                 return CUDA_ERROR_INVALID_CONTEXT;
+        if (!wish.is_pinned && sp_thrift_refuses(wish.device, action))
+                return CUDA_ERROR_OUT_OF_MEMORY;
         /* Less costs the driver as much time. */
         if (wish.is_pinned && action->size <= SP_HOST_SMALL && wish.size < SP_HOST_CHUNK)
                 wish.size = SP_HOST_CHUNK;
@@ -56,9 +61,13 @@ static CUresult obtain(const struct spm_action *action, struct sp_spares *spares
                 wish.size = action->size;
                 result = sp_backing_obtain(&wish, segment);
         }
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && !wish.is_pinned &&
-            sp_trim_device(wish.device, spared))
-                result = sp_backing_obtain(&wish, segment);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && !wish.is_pinned) {
+                if (sp_trim_device(wish.device, spared))
+                        result = sp_backing_obtain(&wish, segment);
+                if (result == CUDA_ERROR_OUT_OF_MEMORY && action->last &&
+                    sp_relieve_device(wish.device))
+                        result = sp_backing_obtain(&wish, segment);
+        }
         sp_context_note_result(wish.context, result);
         return result;
 }
@@ -89,8 +98,8 @@ CUresult sp_grow(const struct spm_action *action, struct spm_request *request,
                 result = CUDA_ERROR_OUT_OF_MEMORY;
         if (result == CUDA_SUCCESS || result == CUDA_ERROR_ALREADY_MAPPED)
                 return result;
-        sp_log(SP_LOG_INFO, "pool %u: no %zu bytes to be had from the driver (%d)", action->pool,
-               action->size, (int)result);
+        sp_log(SP_LOG_INFO, "pool %u: no %zu bytes to be had (%d)", action->pool, action->size,
+               (int)result);
         sp_grow_refuse(request);
         return result;
 }

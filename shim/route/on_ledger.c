@@ -4,11 +4,11 @@
  * On ledger -- memory that is the driver's alone, and only written down
  *
  * Every call is forwarded with the caller's own arguments, and answered with
- * the driver's own result. An allocation that fails for memory is asked for
- * once more if the pools could give some back (O2). A free takes the entry from
- * the ledger first: the driver may give the address out again before its call
- * returns (E2). Unmapping needs no such care, because the program chooses those
- * addresses itself.
+ * the driver's own result, unless it is past the limit (ask.h). An allocation
+ * that fails for memory is asked for once more if the pools could give some
+ * back (O2). A free takes the entry from the ledger first: the driver may give
+ * the address out again before its call returns (E2). Unmapping needs no such
+ * care, because the program chooses those addresses itself.
  *
  * Memory of somebody else (IPC, imported pools, external memory, imported
  * handles) is known to the ledger, so that freeing it is no finding, and not
@@ -17,6 +17,7 @@
 
 #include "route/route.h"
 
+#include "route/ask.h"
 #include "route/perform.h"
 #include "track/array_size.h"
 #include "track/context.h"
@@ -38,53 +39,91 @@ void sp_route_write_down(enum sp_kind kind, uint64_t address, size_t bytes)
                 sp_ledger_add(&entry);
 }
 
+/* Device memory, counted against the limit. */
+static void write_down_device(const struct sp_ask *ask, uint64_t address)
+{
+        struct sp_context *context = sp_context_current();
+        struct sp_ledger_entry entry = {
+                .address = address,
+                .bytes = ask->bytes,
+                .counted = ask->counted,
+                .kind = ask->kind,
+                .device = ask->device,
+                .context = context ? context->model : 0,
+        };
+
+        if (address)
+                sp_ledger_add(&entry);
+}
+
 /* linear device memory */
+
+/* What the driver makes of a row (measured); SIZE_MAX if that cannot be counted. */
+static size_t pitch_bytes(size_t width, size_t height)
+{
+        size_t row = (width + 511) / 512 * 512, bytes;
+
+        return row < width || __builtin_mul_overflow(row, height, &bytes) ? SIZE_MAX : bytes;
+}
 
 CUresult CUDAAPI sp_on_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width,
                                           size_t height, unsigned int element)
 {
-        CUresult result =
-                SP_ASK(sp_driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element));
+        struct sp_ask ask = sp_ask_for(SP_KIND_PITCH, pointer ? pitch_bytes(width, height) : 0);
+        CUresult result = SP_ASK_FOR(
+                &ask, sp_driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element));
 
-        if (result == CUDA_SUCCESS)
-                sp_route_write_down(SP_KIND_PITCH, *pointer, *pitch * height);
+        if (result != CUDA_SUCCESS)
+                return result;
+        if (!sp_ask_settle(&ask, *pitch * height)) {
+                sp_driver.cuMemFree_v2(*pointer);
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        write_down_device(&ask, *pointer);
         return result;
 }
 
 CUresult CUDAAPI sp_on_cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned int flags)
 {
-        CUresult result = SP_ASK(sp_driver.cuMemAllocManaged(pointer, size, flags));
+        struct sp_ask ask = sp_ask_for(SP_KIND_MANAGED, pointer ? size : 0);
+        CUresult result = SP_ASK_FOR(&ask, sp_driver.cuMemAllocManaged(pointer, size, flags));
 
         if (result == CUDA_SUCCESS)
-                sp_route_write_down(SP_KIND_MANAGED, *pointer, size);
+                write_down_device(&ask, *pointer);
         return result;
 }
 
 /* arrays */
 
+static size_t flat_bytes(const CUDA_ARRAY_DESCRIPTOR *desc)
+{
+        CUDA_ARRAY3D_DESCRIPTOR same = {
+                .Width = desc->Width,
+                .Height = desc->Height,
+                .Format = desc->Format,
+                .NumChannels = desc->NumChannels,
+        };
+
+        return sp_array_bytes(&same, 1);
+}
+
 CUresult CUDAAPI sp_on_cuArrayCreate_v2(CUarray *handle, const CUDA_ARRAY_DESCRIPTOR *desc)
 {
-        CUresult result = SP_ASK(sp_driver.cuArrayCreate_v2(handle, desc));
+        struct sp_ask ask = sp_ask_for(SP_KIND_ARRAY, handle && desc ? flat_bytes(desc) : 0);
+        CUresult result = SP_ASK_FOR(&ask, sp_driver.cuArrayCreate_v2(handle, desc));
 
-        if (result == CUDA_SUCCESS) {
-                CUDA_ARRAY3D_DESCRIPTOR same = {
-                        .Width = desc->Width,
-                        .Height = desc->Height,
-                        .Format = desc->Format,
-                        .NumChannels = desc->NumChannels,
-                };
-
-                sp_route_write_down(SP_KIND_ARRAY, (uintptr_t)*handle, sp_array_bytes(&same, 1));
-        }
+        if (result == CUDA_SUCCESS)
+                write_down_device(&ask, (uintptr_t)*handle);
         return result;
 }
 
 CUresult CUDAAPI sp_on_cuArray3DCreate_v2(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
-        CUresult result = SP_ASK(sp_driver.cuArray3DCreate_v2(handle, desc));
+        struct sp_ask ask = sp_ask_for(SP_KIND_ARRAY, handle && desc ? sp_array_bytes(desc, 1) : 0);
+        CUresult result = SP_ASK_FOR(&ask, sp_driver.cuArray3DCreate_v2(handle, desc));
 
         if (result == CUDA_SUCCESS)
-                sp_route_write_down(SP_KIND_ARRAY, (uintptr_t)*handle, sp_array_bytes(desc, 1));
+                write_down_device(&ask, (uintptr_t)*handle);
         return result;
 }
 
@@ -92,11 +131,12 @@ CUresult CUDAAPI sp_on_cuMipmappedArrayCreate(CUmipmappedArray *handle,
                                               const CUDA_ARRAY3D_DESCRIPTOR *desc,
                                               unsigned int levels)
 {
-        CUresult result = SP_ASK(sp_driver.cuMipmappedArrayCreate(handle, desc, levels));
+        struct sp_ask ask =
+                sp_ask_for(SP_KIND_MIPMAP, handle && desc ? sp_array_bytes(desc, levels) : 0);
+        CUresult result = SP_ASK_FOR(&ask, sp_driver.cuMipmappedArrayCreate(handle, desc, levels));
 
         if (result == CUDA_SUCCESS)
-                sp_route_write_down(SP_KIND_MIPMAP, (uintptr_t)*handle,
-                                    sp_array_bytes(desc, levels));
+                write_down_device(&ask, (uintptr_t)*handle);
         return result;
 }
 
@@ -154,18 +194,23 @@ CUresult CUDAAPI sp_on_cuMemHostUnregister(void *pointer)
 CUresult CUDAAPI sp_on_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                                    const CUmemAllocationProp *prop, unsigned long long flags)
 {
-        CUresult result = SP_ASK(sp_driver.cuMemCreate(handle, size, prop, flags));
+        /* It belongs to no context; memory of the host has no device. */
+        bool is_device = handle && prop && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+        struct sp_ask ask = {
+                .kind = SP_KIND_VMM,
+                .bytes = size,
+                .device = is_device ? prop->location.id : -1,
+        };
+        CUresult result = SP_ASK_FOR(&ask, sp_driver.cuMemCreate(handle, size, prop, flags));
 
         if (result == CUDA_SUCCESS) {
-                /* It belongs to no context; memory of the host has no device. */
                 struct sp_ledger_entry entry = {
                         .address = *handle,
                         .bytes = size,
                         .reserved = size,
+                        .counted = ask.counted,
                         .kind = SP_KIND_VMM,
-                        .device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE
-                                          ? prop->location.id
-                                          : -1,
+                        .device = ask.device,
                 };
 
                 sp_ledger_add(&entry);

@@ -18,7 +18,8 @@
  * clock, too, and ten times in STREAMPOOL_DECAY one takes the model's lock again.
  *
  * Whatever the pool does not serve is the driver's, with the caller's own
- * arguments: refusals, captures, memory of other kinds. Words of an error are
+ * arguments: refusals, captures, memory of other kinds; but for what is past
+ * STREAMPOOL_LIMIT (ask.h), of which the driver does not hear. Words of an error are
  * always the driver's (D12), but for a free of an address in memory of ours,
  * which the driver does not know: that is CUDA_ERROR_INVALID_VALUE, as the
  * driver was measured to say (M15).
@@ -32,6 +33,7 @@
 #include "base/config.h"
 #include "base/life.h"
 #include "report/counters.h"
+#include "route/ask.h"
 #include "route/perform.h"
 #include "route/tick.h"
 #include "route/whole.h"
@@ -50,7 +52,7 @@ struct freeing {
 
 static void write_down(const struct spm_allocation *block, enum sp_kind kind,
                        const struct sp_context *context, CUstream stream);
-static CUresult forward_alloc(CUdeviceptr *pointer, size_t size) SP_COLD;
+static CUresult forward_alloc(CUdeviceptr *pointer, size_t size, bool pooled) SP_COLD;
 static CUresult forward_free(struct freeing *freeing) SP_COLD;
 static CUresult refuse(struct freeing *freeing) SP_COLD;
 static CUresult refuse_as(struct freeing *freeing, CUresult result) SP_COLD;
@@ -63,7 +65,7 @@ CUresult CUDAAPI sp_on_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
         /* 1. Null, zero, no context, a capture: what is wrong with it is the driver's to say.
          * 2. A ready block, or one from fresh memory. 3. Nothing: the driver has the last word. */
         if (!context || !sp_serve(context->sync_pool, 0, size, &block))
-                return forward_alloc(pointer, size);
+                return forward_alloc(pointer, size, context != NULL);
 
         /* 4. Known before the program can free it. */
         write_down(&block, SP_KIND_DEVICE, context, NULL);
@@ -129,44 +131,48 @@ static void write_down(const struct spm_allocation *block, enum sp_kind kind,
 }
 
 /* The driver served; the mirror is told what the pool would have done. */
-static void write_down_native(CUdeviceptr address, size_t size, enum sp_kind kind,
-                              const struct sp_context *context, CUstream stream, uint64_t shadow)
+static void write_down_native(CUdeviceptr address, const struct sp_ask *ask,
+                              const struct sp_context *context, uint64_t shadow)
 {
         struct sp_ledger_entry entry = {
                 .address = address,
-                .bytes = size,
-                .kind = kind,
-                .device = context ? context->device->ordinal : -1,
+                .bytes = ask->bytes,
+                .counted = ask->counted,
+                .kind = ask->kind,
+                .device = ask->device,
                 .context = context ? context->model : 0,
-                .stream = (uintptr_t)stream,
+                .stream = (uintptr_t)ask->stream,
                 .shadow = shadow,
         };
 
         sp_ledger_add(&entry);
 }
 
-/* For the report: the first thing to know of a program that ran out of memory. */
-static CUresult count_refusal(CUresult result)
-{
-        if (result == CUDA_ERROR_OUT_OF_MEMORY)
-                sp_count(allocs_refused);
-        return result;
-}
-
-static CUresult forward_alloc(CUdeviceptr *pointer, size_t size)
+static CUresult ask_for_plain(CUdeviceptr *pointer, size_t size)
 {
         uint64_t began = sp_native_begin();
         CUresult result = sp_driver.cuMemAlloc_v2(pointer, size);
-        struct sp_context *context;
 
         if (result == CUDA_SUCCESS)
                 sp_native_end(SP_NATIVE_ALLOC, began);
-        else if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
-                result = sp_driver.cuMemAlloc_v2(pointer, size);
+        return result;
+}
+
+static CUresult forward_alloc(CUdeviceptr *pointer, size_t size, bool pooled)
+{
+        struct sp_ask ask = sp_ask_for(SP_KIND_DEVICE, pointer ? size : 0);
+        struct sp_context *context;
+        CUresult result;
+
+        ask.pooled = pooled;
+        result = SP_ASK_FOR(&ask, ask_for_plain(pointer, size));
+        /* As the driver leaves it (3D). */
+        if (ask.unasked)
+                *pointer = 0;
         if (result != CUDA_SUCCESS)
-                return count_refusal(result);
+                return result;
         context = sp_context_current();
-        write_down_native(*pointer, size, SP_KIND_DEVICE, context, NULL,
+        write_down_native(*pointer, &ask, context,
                           context ? sp_mirror_alloc(context->sync_pool, 0, size) : 0);
         return result;
 }
@@ -255,27 +261,33 @@ CUresult sp_route_barrier(struct sp_context *context, bool waits)
 
 /* asynchronous */
 
-static CUresult forward_alloc_async(CUdeviceptr *pointer, size_t size, CUstream handle)
+static CUresult ask_for_async(CUdeviceptr *pointer, size_t size, CUstream handle)
 {
         uint64_t began = sp_native_begin();
         CUresult result = sp_driver.cuMemAllocAsync(pointer, size, handle);
-        struct sp_stream *stream;
-        uint64_t shadow = 0;
 
         if (result == CUDA_SUCCESS)
                 sp_native_end(SP_NATIVE_ALLOC_ASYNC, began);
-        else if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
-                result = sp_driver.cuMemAllocAsync(pointer, size, handle);
+        return result;
+}
+
+static CUresult forward_alloc_async(CUdeviceptr *pointer, size_t size, CUstream handle, bool pooled)
+{
+        struct sp_stream *stream = sp_stream_of(handle);
+        struct sp_ask ask = sp_ask_on(stream, handle, pointer ? size : 0);
+        uint64_t shadow = 0;
+        CUresult result;
+
+        ask.pooled = pooled;
+        result = SP_ASK_FOR(&ask, ask_for_async(pointer, size, handle));
         if (result != CUDA_SUCCESS || !*pointer)
-                return count_refusal(result);
-        stream = sp_stream_of(handle);
+                return result;
         /* In a capture this is a node of the graph, and the graph's memory (C1). */
         if (stream && sp_stream_captures(stream))
                 return result;
         if (stream)
                 shadow = sp_mirror_alloc(stream->context->device->async_pool, stream->model, size);
-        write_down_native(*pointer, size, SP_KIND_ASYNC, stream ? stream->context : NULL, handle,
-                          shadow);
+        write_down_native(*pointer, &ask, stream ? stream->context : NULL, shadow);
         return result;
 }
 
@@ -285,7 +297,7 @@ CUresult CUDAAPI sp_on_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstre
         struct spm_allocation block;
 
         if (!stream || !sp_serve(stream->context->device->async_pool, stream->model, size, &block))
-                return forward_alloc_async(pointer, size, handle);
+                return forward_alloc_async(pointer, size, handle, stream != NULL);
         write_down(&block, SP_KIND_ASYNC, stream->context, handle);
         *pointer = block.address;
         return CUDA_SUCCESS;
@@ -295,17 +307,13 @@ CUresult CUDAAPI sp_on_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstre
 CUresult CUDAAPI sp_on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
                                                CUstream handle)
 {
-        CUresult result = sp_driver.cuMemAllocFromPoolAsync(pointer, size, pool, handle);
-        struct sp_stream *stream;
+        struct sp_stream *stream = sp_stream_of(handle);
+        struct sp_ask ask = sp_ask_on(stream, handle, pointer ? size : 0);
+        CUresult result =
+                SP_ASK_FOR(&ask, sp_driver.cuMemAllocFromPoolAsync(pointer, size, pool, handle));
 
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
-                result = sp_driver.cuMemAllocFromPoolAsync(pointer, size, pool, handle);
-        if (result != CUDA_SUCCESS || !*pointer)
-                return count_refusal(result);
-        stream = sp_stream_of(handle);
-        if (!stream || !sp_stream_captures(stream))
-                write_down_native(*pointer, size, SP_KIND_ASYNC, stream ? stream->context : NULL,
-                                  handle, 0);
+        if (result == CUDA_SUCCESS && *pointer && (!stream || !sp_stream_captures(stream)))
+                write_down_native(*pointer, &ask, stream ? stream->context : NULL, 0);
         return result;
 }
 

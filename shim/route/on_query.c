@@ -27,6 +27,7 @@
 #include "route/work.h"
 #include "track/backing.h"
 #include "track/ledger.h"
+#include "track/limit.h"
 #include "track/pinned.h"
 #include "track/state.h"
 
@@ -284,20 +285,47 @@ static uint64_t idle_bytes(const struct sp_device *device)
         return sum;
 }
 
-/* What the pool holds and nobody uses is as good as free: it is given back when it is wanted. */
+static uint64_t least(uint64_t a, uint64_t b)
+{
+        return a < b ? a : b;
+}
+
+/* What the pool holds and nobody uses is as good as free: it is given back when it is wanted. A
+ * limit makes a smaller device of this one. */
+static void correct_info(const struct sp_device *device, size_t *free_bytes, size_t *total_bytes)
+{
+        uint64_t idle = sp_route_pools() ? idle_bytes(device) : 0;
+        uint64_t cap = sp_limit_cap(device->ordinal);
+        uint64_t counted = sp_limit_counted(device->ordinal);
+        uint64_t held = counted > idle ? counted - idle : 0;
+        uint64_t left = cap == SP_LIMIT_NONE ? cap : cap - least(held, cap);
+
+        if (free_bytes)
+                *free_bytes = least(least(*free_bytes + idle, device->total_bytes), left);
+        if (total_bytes)
+                *total_bytes = least(*total_bytes, cap);
+}
+
 CUresult CUDAAPI sp_on_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
         CUresult result = sp_driver.cuMemGetInfo_v2(free_bytes, total_bytes);
         struct sp_context *context;
-        size_t sum;
 
-        if (result != CUDA_SUCCESS || !free_bytes || !sp_route_pools() || !sp_life_has_begun())
+        if (result != CUDA_SUCCESS || !sp_life_has_begun() ||
+            !((free_bytes && sp_route_pools()) || sp_limit_is_set()))
                 return result;
         context = sp_context_current();
-        if (!context)
-                return result;
-        sum = *free_bytes + idle_bytes(context->device);
-        *free_bytes = sum < context->device->total_bytes ? sum : context->device->total_bytes;
+        if (context)
+                correct_info(context->device, free_bytes, total_bytes);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+        CUresult result = sp_driver.cuDeviceTotalMem_v2(bytes, device);
+
+        if (result == CUDA_SUCCESS && sp_life_has_begun())
+                *bytes = least(*bytes, sp_limit_cap(device));
         return result;
 }
 

@@ -49,6 +49,8 @@ bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocati
  */
 bool sp_relieve(void);
 
+/** sp_relieve_device() - the same for one device; false for NULL. */
+bool sp_relieve_device(struct sp_device *device);
 /** sp_relieve_host() - the same of page-locked memory, because the host is short of it. */
 bool sp_relieve_host(void);
 

@@ -137,14 +137,15 @@ bool sp_relieve_host(void)
         return released > 0;
 }
 
-static bool relieve_device(struct sp_device *device)
+bool sp_relieve_device(struct sp_device *device)
 {
-        spm_pool async_pool = device->async_pool;
         CUstreamCaptureMode mode;
+        spm_pool async_pool;
         size_t released;
 
-        if (!sp_route_pools())
+        if (!device || !sp_route_pools())
                 return false;
+        async_pool = device->async_pool;
         mode = sp_bracket_open();
         for (struct sp_context *context = sp_context_each(NULL); context;
              context = sp_context_each(context))
@@ -166,9 +167,9 @@ bool sp_relieve(void)
         bool relieved = false;
 
         if (current)
-                return relieve_device(current->device);
+                return sp_relieve_device(current->device);
         for (struct sp_device *device = sp_device_each(NULL); device;
              device = sp_device_each(device))
-                relieved = relieve_device(device) || relieved;
+                relieved = sp_relieve_device(device) || relieved;
         return relieved;
 }

@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "route/perform.h"
 #include "route/route.h"
+#include "route/thrift.h"
 #include "track/state.h"
 
 #define TICKS 10 /* to a decay: what is to go leaves in so many steps */
@@ -42,7 +43,10 @@ void sp_tick(void)
         enum spm_status status;
         unsigned long long now;
 
-        if (!sp_config()->decay || !sp_route_may_act())
+        if (!sp_route_may_act())
+                return;
+        sp_thrift_trim();
+        if (!sp_config()->decay)
                 return;
         now = now_ns();
         if (!is_due(now))

@@ -24,6 +24,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "report/counters.h"
+#include "track/limit.h"
 #include "track/state.h"
 
 #define GRAIN ((size_t)2 << 20)
@@ -207,13 +208,24 @@ static CUresult take_pinned(struct sp_segment *segment, unsigned int flags)
         return result;
 }
 
+/* Memory of the host counts against no device. */
+static int limited_device(const struct sp_segment *segment)
+{
+        return segment->is_pinned ? -1 : segment->device->ordinal;
+}
+
 static CUresult take_native(struct sp_segment *segment, unsigned int host_flags)
 {
+        int device = limited_device(segment);
         CUcontext popped;
-        CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+        CUresult result;
 
-        if (!sp_context_enter(segment->context))
-                return result;
+        if (!sp_limit_take(device, segment->size))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        if (!sp_context_enter(segment->context)) {
+                sp_limit_give(device, segment->size);
+                return CUDA_ERROR_INVALID_CONTEXT;
+        }
         result = sp_driver.cuCtxPushCurrent_v2(segment->context->handle);
         if (result == CUDA_SUCCESS) {
                 result = segment->is_pinned
@@ -223,6 +235,8 @@ static CUresult take_native(struct sp_segment *segment, unsigned int host_flags)
         }
         if (result == CUDA_SUCCESS)
                 sp_count(segments_obtained);
+        else
+                sp_limit_give(device, segment->size);
         sp_context_leave(segment->context);
         return result;
 }
@@ -286,6 +300,7 @@ void sp_backing_give_back(struct sp_segment *segment, struct sp_spares *spares)
                 return;
         }
         give_native(segment);
+        sp_limit_give(limited_device(segment), segment->size);
         free(segment);
 }
 

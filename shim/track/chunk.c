@@ -9,6 +9,7 @@
 #include "track/chunk.h"
 
 #include "report/counters.h"
+#include "track/limit.h"
 
 static CUresult create(struct sp_chunk *chunk)
 {
@@ -17,10 +18,15 @@ static CUresult create(struct sp_chunk *chunk)
                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = chunk->device->ordinal},
                 .allocFlags.gpuDirectRDMACapable = chunk->device->has_rdma_vmm,
         };
-        CUresult result = sp_driver.cuMemCreate(&chunk->handle, chunk->size, &wish, 0);
+        CUresult result;
 
+        if (!sp_limit_take(chunk->device->ordinal, chunk->size))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        result = sp_driver.cuMemCreate(&chunk->handle, chunk->size, &wish, 0);
         if (result == CUDA_SUCCESS)
                 sp_count(segments_obtained);
+        else
+                sp_limit_give(chunk->device->ordinal, chunk->size);
         return result;
 }
 
@@ -60,6 +66,7 @@ void sp_chunk_give(const struct sp_chunk *chunk, struct sp_spares *spares)
                 return;
         }
         sp_driver.cuMemRelease(chunk->handle);
+        sp_limit_give(chunk->device->ordinal, chunk->size);
         sp_count(segments_given_back);
 }
 

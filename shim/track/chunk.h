@@ -35,7 +35,7 @@ struct sp_spares {
 };
 
 /**
- * sp_chunk_take() - a spare of just that size, or new memory
+ * sp_chunk_take() - a spare of just that size, or new memory within the limit
  * @spares: NULL for none. If the device is full, those of another size are given back first.
  *
  * Return: CUDA_SUCCESS, or the driver's code.

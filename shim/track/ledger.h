@@ -17,7 +17,8 @@
  * The last three are sp_ledger_free_ended() for most callers.
  *
  * Nothing here calls the driver and nothing here can fail for the caller: when
- * the host's memory runs out, an entry is not written and is counted as such.
+ * the host's memory runs out, an entry is not written and is counted as such;
+ * what it counts for against a limit, it counts for ever.
  * All functions may be called from any thread, with no lock held above
  * SP_RANK_LEDGER.
  */
@@ -60,6 +61,7 @@ struct sp_ledger_entry {
         uint64_t address;
         size_t bytes;    /* as asked for */
         size_t reserved; /* as taken, 0 if not known */
+        size_t counted;  /* against the limit of @device, until the entry's memory is gone */
         enum sp_kind kind;
         bool pooled;      /* served by us */
         int device;       /* -1 if not known */

@@ -98,6 +98,9 @@ void sp_node_drop_locked(struct sp_ledger_node *node);
 /** sp_node_count_locked() - @node counts among the live, or no longer. */
 void sp_node_count_locked(const struct sp_ledger_node *node, bool alive);
 
+/** sp_node_uncount_locked() - the memory of @node is gone, and counts against no limit any more. */
+void sp_node_uncount_locked(struct sp_ledger_node *node);
+
 /** sp_physical_orphan_locked() - @node, TAKEN, has lost its handle and lives on by its mappings. */
 void sp_physical_orphan_locked(struct sp_ledger_node *node);
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/life.h"
+#include "track/limit.h"
 
 #define SLAB_NODES 64
 
@@ -107,6 +108,12 @@ void sp_node_count_locked(const struct sp_ledger_node *node, bool alive)
         }
 }
 
+void sp_node_uncount_locked(struct sp_ledger_node *node)
+{
+        sp_limit_give(node->entry.device, node->entry.counted);
+        node->entry.counted = 0;
+}
+
 /* history */
 
 static void history_remove_locked(struct sp_ledger_node *node)
@@ -150,6 +157,7 @@ void sp_node_retire_locked(struct sp_ledger_node *node, const char *freed_by)
 {
         if (node->state == SP_NODE_LIVE)
                 sp_node_count_locked(node, false);
+        sp_node_uncount_locked(node);
         if (node->memory)
                 sp_physical_unmapped_locked(node);
         node->freed_by = freed_by;
@@ -173,8 +181,10 @@ static struct sp_ledger_node *vacate_locked(struct sp_ledger_node *node)
         }
         if (node->memory)
                 sp_physical_unmapped_locked(node);
-        if (node->maps == 0)
+        if (node->maps == 0) {
+                sp_node_uncount_locked(node);
                 return node;
+        }
         node->state = SP_NODE_TAKEN;
         sp_physical_orphan_locked(node);
         return NULL;

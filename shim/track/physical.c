@@ -39,6 +39,7 @@ void sp_physical_release_locked(struct sp_ledger_node *node, const char *functio
         struct sp_ledger_node *past;
 
         sp_physical_orphan_locked(node);
+        entry.counted = 0;
         past = sp_node_claim_locked(SP_SPACE_HANDLE, entry.address);
         if (past) {
                 past->entry = entry;
@@ -54,6 +55,7 @@ void sp_physical_unmapped_locked(struct sp_ledger_node *node)
         if (--memory->maps > 0 || memory->key.space != SP_SPACE_ORPHAN)
                 return;
         sp_node_count_locked(memory, false);
+        sp_node_uncount_locked(memory);
         sp_node_drop_locked(memory);
 }
 

@@ -10,6 +10,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "driver/driver.h"
+#include "track/limit.h"
 
 #define PATIENCE_MS 200
 
@@ -45,6 +46,27 @@ void sp_quiet_end(void)
                 sched_yield();
 }
 
+/* A percentage is one of what the driver has, not of what we say it has. */
+static void set_limits(const struct sp_config *config)
+{
+        int count = 0;
+
+        if (!sp_driver.cuDeviceGetCount || sp_driver.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+                return;
+        for (int i = 0; i < count && i < SP_LIMITS; i++) {
+                struct sp_amount cap = sp_limits_of(&config->limit, (unsigned int)i);
+                struct sp_amount soft = sp_limits_of(&config->soft_limit, (unsigned int)i);
+                size_t total = 0;
+
+                if ((cap.share || soft.share) &&
+                    (!sp_driver.cuDeviceTotalMem_v2 ||
+                     sp_driver.cuDeviceTotalMem_v2(&total, i) != CUDA_SUCCESS))
+                        sp_log(SP_LOG_ERROR, "device %d does not say of what a limit is a share",
+                               i);
+                sp_limit_set(i, sp_amount_bytes(cap, total), sp_amount_bytes(soft, total));
+        }
+}
+
 bool sp_state_start(void)
 {
         const struct sp_config *config = sp_config();
@@ -56,6 +78,7 @@ bool sp_state_start(void)
         if (!sp_driver.cuDriverGetVersion ||
             sp_driver.cuDriverGetVersion(&driver_version) != CUDA_SUCCESS)
                 driver_version = 0;
+        set_limits(config);
         return spm_model_new(&wish, &model) == SPM_OK;
 }
 

@@ -168,6 +168,57 @@ def out_of_memory():
                  f'oom {scenario}: {refused} allocations refused')
 
 
+SCENARIOS = ('one_large_block', 'large_block_after_async', 'async_after_plain', 'freed_while_in_use',
+             'other_consumers', 'more_than_there_is')
+
+
+def limits():
+    """A device with a limit is one of that size, and who is refused hears who has the memory."""
+    for scenario in SCENARIOS:
+        wanted = alone(app('oom', scenario), SIM_MEMORY='1G').out
+        for mode in ('pool', 'observe'):
+            for limit in ('1G', '25%', '2G,0:1G'):
+                run = shimmed(app('oom', scenario), mode, SIM_MEMORY='4G', STREAMPOOL_LIMIT=limit)
+                note(run.out == wanted, f'oom {scenario} {mode} within {limit}\n'
+                     f'  wanted: {wanted}  got:    {run.out}')
+                refused = run.report['counters']['allocs_refused'] if run.report else 0
+                short = run.report and run.report['shortage']
+                note(bool(refused) == bool(short), f'oom {scenario}: {refused} refused, {short}')
+                note(bool(short) == ('out of memory' in run.err), f'oom {scenario}: {run.err}')
+    wanted = alone(app('oom', 'more_than_there_is'), SIM_MEMORY='1G').out
+    for settings in ({'mode': 'off', 'STREAMPOOL_LIMIT': '256M'}, {'STREAMPOOL_LIMIT': '0'},
+                     {'STREAMPOOL_LIMIT': '0:none'}, {'STREAMPOOL_LIMIT': '1:256M'},
+                     {'STREAMPOOL_SOFT_LIMIT': '1M'}):
+        run = shimmed(app('oom', 'more_than_there_is'), SIM_MEMORY='1G', **settings)
+        note(run.out == wanted, f'{settings}\n  wanted: {wanted}  got:    {run.out}')
+        note(('STREAMPOOL_LIMIT=0:none is not one of [device:]size|%,...; using 0' in run.err) ==
+             ('0:none' in settings.values()), f'{settings}: {run.err}')
+
+
+def shortages():
+    """What a person reads who was refused memory."""
+    run = shimmed(app('hold'), SIM_MEMORY='4G', STREAMPOOL_LIMIT='256M')
+    for words in ('out of memory: 200 MiB of device memory on device 0, refused by STREAMPOOL_LIMIT',
+                  'held ', 'device 96 MiB in 3, async 8 MiB in 1, array 16 MiB in 1',
+                  '96 MiB in 3 device by hold+0x', '16 MiB in 1 array by hold+0x',
+                  '8 MiB in 1 of stream 0x', 'cuMemAlloc: 96 MiB used of ',
+                  'counted of 256 MiB', 'GiB free of 4 GiB'):
+        note(words in run.err, f'hold: no "{words}" in\n{run.err}')
+    short = run.report['shortage']
+    note(short['by_limit'] and short['bytes'] == 200 << 20 and short['limit'] == 256 << 20 and
+         short['counted'] <= 256 << 20 and short['total_bytes'] == 4 << 30, f'hold: {short}')
+    note([(row['kind'], row['bytes'], row['count']) for row in short['places']] ==
+         [('device', 96 << 20, 3), ('array', 16 << 20, 1), ('async', 8 << 20, 1)], f'hold: {short}')
+    note(short['pools'][0]['used'] == 96 << 20 and short['pools'][1]['used'] == 8 << 20,
+         f'hold: {short}')
+    silent = shimmed(app('hold'), SIM_MEMORY='4G', STREAMPOOL_LIMIT='256M', STREAMPOOL_LOG='0')
+    note('out of memory' not in silent.err and silent.report['shortage'], f'hold: {silent.err}')
+    text = shimmed(app('hold'), SIM_MEMORY='256M', STREAMPOOL_REPORT='-').err
+    for words in ('Refused for lack of device memory: 1 allocation\nOne of them: 200 MiB of device '
+                  'memory on device 0, refused by the driver, asked for by hold+0x',):
+        note(words in text, f'hold: no "{words}" in\n{text}')
+
+
 def retries():
     """A driver call that is short of memory once succeeds, at the cost of idle pool memory (O2)."""
     wanted = same(app('oom', 'small_consumers'), SIM_MEMORY='1G')['off'].out
@@ -407,7 +458,7 @@ def injection_illegal():
 SUITES = {function.__name__: function for function in (
     faults, first_light, exchange, exit_code, report_paths, out_of_memory, retries, pressure,
     page_locked, free_sync, belts, random_programs, small_device, growths, torture, deadlocks, threads,
-    quarrels, devices, injection_value, injection_memory, injection_illegal)}
+    quarrels, devices, limits, shortages, injection_value, injection_memory, injection_illegal)}
 
 
 def main():

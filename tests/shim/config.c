@@ -128,6 +128,60 @@ Test(config, other_peoples_variables_are_left_alone)
         cr_expect_eq(config.mode, SP_MODE_POOL);
 }
 
+Test(config, limits_are_read_by_device)
+{
+        read_from("STREAMPOOL_LIMIT=16G", "STREAMPOOL_SOFT_LIMIT=50%,3:8G,1:0");
+        cr_expect_eq(sp_limits_of(&config.limit, 0).bytes, 16ULL << 30);
+        cr_expect_eq(sp_limits_of(&config.limit, 63).bytes, 16ULL << 30);
+        cr_expect_eq(sp_limits_of(&config.limit, 64).bytes, 16ULL << 30);
+        cr_expect_eq(sp_limits_of(&config.soft_limit, 0).share, 50000);
+        cr_expect_eq(sp_limits_of(&config.soft_limit, 3).bytes, 8ULL << 30);
+        cr_expect_eq(sp_limits_of(&config.soft_limit, 1).bytes, 0);
+        cr_expect_eq(sp_limits_of(&config.soft_limit, 1).share, 0);
+        cr_expect_str_empty(heard);
+        read_from("STREAMPOOL_LIMIT=63:1T", NULL);
+        cr_expect_eq(sp_limits_of(&config.limit, 0).bytes, 0);
+        cr_expect_eq(sp_limits_of(&config.limit, 63).bytes, 1ULL << 40);
+        cr_expect_str_empty(heard);
+}
+
+Test(config, a_bad_limit_is_named_with_the_rule_and_is_none)
+{
+        static const char *const bad[] = {
+                "lots",
+                "16G,8G",
+                "0:16G,0:8G",
+                "64:1G",
+                "-1:1G",
+                "1:",
+                ":1G",
+                ",",
+                "16G,",
+                ",16G",
+                "1:2:3",
+                "101%",
+                "1:50%%",
+                "1G;2",
+                "0x10:1G",
+                "18446744073709551616:1G",
+                "1234567890123456789012345678901234567890123456789012345678901234567890",
+        };
+
+        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+                char line[128], words[256];
+
+                snprintf(line, sizeof(line), "STREAMPOOL_LIMIT=%s", bad[i]);
+                snprintf(words, sizeof(words), "%s is not one of [device:]size|%%,...; using 0\n",
+                         line);
+                reads = 0;
+                read_from(line, NULL);
+                cr_expect_str_eq(heard, words);
+                cr_expect(!config.limit.named && !config.limit.others.bytes &&
+                                  !config.limit.others.share,
+                          "%s", bad[i]);
+        }
+}
+
 /* nearest */
 
 Test(nearest, takes_one_edit_of_each_sort)

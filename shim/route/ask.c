@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Ask -- the program wants device memory, and the driver is to give it */
+
+#include "route/ask.h"
+
+#include "route/refusal.h"
+#include "route/route.h"
+#include "track/limit.h"
+
+#define GRAIN ((size_t)2 << 20)
+
+struct sp_ask sp_ask_for(enum sp_kind kind, size_t bytes)
+{
+        struct sp_ask ask = {.kind = kind, .bytes = bytes, .device = -1};
+        CUdevice ordinal;
+
+        if (sp_driver.cuCtxGetDevice(&ordinal) == CUDA_SUCCESS)
+                ask.device = ordinal;
+        return ask;
+}
+
+struct sp_ask sp_ask_on(const struct sp_stream *stream, CUstream handle, size_t bytes)
+{
+        struct sp_ask ask = {.kind = SP_KIND_ASYNC, .bytes = bytes, .device = -1, .stream = handle};
+
+        /* In a capture it is a node of the graph, and the graph's memory (C1). */
+        if (stream && !sp_stream_captures(stream))
+                ask.device = stream->context->device->ordinal;
+        return ask;
+}
+
+/* A free of nothing is judged by the same rules. Physical memory can be made at any time (3A). */
+static CUresult ask_driver(const struct sp_ask *ask)
+{
+        if (ask->kind == SP_KIND_VMM)
+                return CUDA_SUCCESS;
+        if (ask->kind == SP_KIND_ASYNC)
+                return sp_driver.cuMemFreeAsync(0, ask->stream);
+        return sp_route_ask_driver();
+}
+
+static bool take(struct sp_ask *ask)
+{
+        size_t bytes = sp_limit_rounded(ask->kind, ask->bytes);
+
+        if (!sp_limit_take(ask->device, bytes))
+                return false;
+        ask->counted = bytes;
+        return true;
+}
+
+/* There is no such device, or no such size of it: only managed memory can be larger. */
+static bool is_hopeless(const struct sp_ask *ask)
+{
+        size_t total;
+
+        return sp_driver.cuDeviceTotalMem_v2(&total, ask->device) != CUDA_SUCCESS ||
+               (ask->kind != SP_KIND_MANAGED && ask->bytes > total);
+}
+
+/* Would the driver take more than counts, for what the pool has refused? */
+static bool is_the_pools_alone(const struct sp_ask *ask)
+{
+        return ask->pooled && sp_limit_cap(ask->device) != SP_LIMIT_NONE &&
+               !sp_limit_is_exact(ask->kind, ask->bytes) && sp_route_is_quiet();
+}
+
+static CUresult refuse(struct sp_ask *ask)
+{
+        uint64_t cap = sp_limit_cap(ask->device);
+        CUresult result = ask_driver(ask);
+
+        if (result != CUDA_SUCCESS)
+                return result;
+        ask->unasked = true;
+        /* The pool may have been refused by the driver, too; it takes whole chunks. */
+        ask->by_limit = !ask->pooled || sp_limit_counted(ask->device) + ask->bytes + GRAIN > cap;
+        return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult sp_ask_limit(struct sp_ask *ask)
+{
+        bool pools_alone;
+
+        if (!ask->bytes || ask->device < 0)
+                return CUDA_SUCCESS;
+        pools_alone = is_the_pools_alone(ask);
+        if ((!pools_alone && take(ask)) || is_hopeless(ask))
+                return CUDA_SUCCESS;
+        if (!pools_alone && sp_relieve_device(sp_device_of_ordinal(ask->device)) && take(ask))
+                return CUDA_SUCCESS;
+        return refuse(ask);
+}
+
+void sp_ask_ended(struct sp_ask *ask, CUresult result)
+{
+        if (result == CUDA_SUCCESS) {
+                if (!ask->counted && ask->device >= 0) {
+                        ask->counted = sp_limit_rounded(ask->kind, ask->bytes);
+                        sp_limit_add(ask->device, ask->counted);
+                }
+                return;
+        }
+        sp_limit_give(ask->device, ask->counted);
+        ask->counted = 0;
+        if (result == CUDA_ERROR_OUT_OF_MEMORY)
+                sp_refused(ask);
+}
+
+bool sp_ask_settle(struct sp_ask *ask, size_t bytes)
+{
+        size_t counted = sp_limit_rounded(ask->kind, bytes);
+
+        ask->bytes = bytes;
+        if (counted <= ask->counted)
+                sp_limit_give(ask->device, ask->counted - counted);
+        else if (!sp_limit_take(ask->device, counted - ask->counted))
+                ask->by_limit = true;
+        if (ask->by_limit) {
+                sp_ask_ended(ask, CUDA_ERROR_OUT_OF_MEMORY);
+                return false;
+        }
+        ask->counted = counted;
+        return true;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Thrift -- the process holds more of a device than STREAMPOOL_SOFT_LIMIT */
+
+#include "route/thrift.h"
+
+#include "base/config.h"
+#include "route/perform.h"
+#include "track/limit.h"
+#include "track/state.h"
+
+#define GRAIN ((size_t)2 << 20) /* chunks are multiples of it */
+
+bool sp_thrift_refuses(const struct sp_device *device, const struct spm_action *action)
+{
+        return !action->last && sp_limit_excess(device->ordinal, action->size) > 0;
+}
+
+/* Return: what is still beyond. */
+static uint64_t trim_pool(spm_pool pool, const struct sp_device *device)
+{
+        uint64_t excess = sp_limit_excess(device->ordinal, 0);
+        struct spm_stats stats;
+        bool has_any;
+
+        if (!excess || !pool)
+                return excess;
+        has_any = spm_stats(sp_model_enter(), pool, &stats) == SPM_OK && stats.ready_bytes;
+        sp_model_leave();
+        if (has_any) {
+                /* Rather a part of a chunk too much than too little. */
+                uint64_t keep = stats.reserved_current > excess + GRAIN - 1
+                                        ? stats.reserved_current - excess - (GRAIN - 1)
+                                        : 0;
+
+                sp_trim_pool(pool, keep);
+        }
+        return sp_limit_excess(device->ordinal, 0);
+}
+
+/* Giving plain cuMemAlloc memory back would wait for the whole context (F10). */
+void sp_thrift_trim(void)
+{
+        struct sp_device *device = NULL;
+
+        if (sp_config()->backing == SP_BACKING_NATIVE)
+                return;
+        while ((device = sp_device_each(device))) {
+                struct sp_context *context = NULL;
+
+                if (!device->has_vmm || !trim_pool(device->async_pool, device))
+                        continue;
+                while ((context = sp_context_each(context)))
+                        if (context->device == device && sp_context_pools(context))
+                                trim_pool(context->sync_pool, device);
+        }
+}
