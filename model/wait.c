@@ -168,10 +168,10 @@ static bool poll_streams(struct spm_model *model, const struct spm_want *want,
         return asked != 0;
 }
 
-/* Under R1: the oldest stamp of the sole stream, and the next as long as they turn out to be done;
- * then whatever is left of the time before. */
-static bool poll_own(struct spm_model *model, const struct spm_want *want,
-                     struct spm_request *request, struct spm_actions *actions)
+/* Under R1: the oldest stamp of the sole stream, and the next as long as they turn out to be done.
+ */
+static bool poll_own(const struct spm_want *want, struct spm_request *request,
+                     struct spm_actions *actions)
 {
         const struct spm_stamp_state *stamp = want->stream->stamps.first;
 
@@ -180,10 +180,8 @@ static bool poll_own(struct spm_model *model, const struct spm_want *want,
         while (stamp && stamp->status != SPM_STAMP_RECORDED)
                 stamp = stamp->next;
         if (!stamp || stamp->object.id == request->batch) {
-                request->tries = 0;
-                request->batch = 0;
                 spm_work_missed(want->stream->context);
-                return poll_batch(model, want, request, actions);
+                return false;
         }
         request->batch = stamp->object.id;
         ask(actions, SPM_ACT_POLL, stamp);
@@ -196,7 +194,7 @@ bool spm_wait_ask_poll(struct spm_model *model, const struct spm_want *want,
         if (want->pool->config.kind == SPM_POOL_ASYNC)
                 return poll_streams(model, want, request, actions);
         if (want->stream)
-                return poll_own(model, want, request, actions);
+                return poll_own(want, request, actions);
         return poll_batch(model, want, request, actions);
 }
 
