@@ -47,6 +47,22 @@ static unsigned plan(struct worker *w, unsigned limit)
         return (unsigned)rand_r(&w->plan_seed) / 7 % limit;
 }
 
+/* Alone, a thread gets back what it has just freed; together, they come in each other's way. */
+static void choose_threads(struct worker *w, struct phase *phase, unsigned alone_of_4)
+{
+        bool alone = plan(w, 4) < alone_of_4;
+        unsigned count;
+
+        phase->first = alone ? plan(w, options.threads) : 0;
+        phase->end = alone ? phase->first + 1 : options.threads;
+        count = phase->end - phase->first;
+        if (alone)
+                phase->rounds *= 2;
+        if (phase->rounds > (options.rounds - w->planned + count - 1) / count)
+                phase->rounds = (unsigned)((options.rounds - w->planned + count - 1) / count);
+        w->planned += (unsigned long)phase->rounds * count;
+}
+
 static struct phase next_phase(struct worker *w)
 {
         struct phase phase = {.capture = (CUstreamCaptureMode)plan(w, 3), .apart = plan(w, 2)};
@@ -55,19 +71,25 @@ static struct phase next_phase(struct worker *w)
         case R1:
                 phase.kind = (w->phase.kind + 1) % SEVERAL;
                 phase.sync = true;
-                phase.rounds = 50 + plan(w, 100);
+                phase.captures = !plan(w, 4);
+                phase.rounds = 20 + plan(w, 60);
+                choose_threads(w, &phase, 2);
                 break;
         case R2:
                 phase.kind = SEVERAL;
                 phase.sync = !plan(w, 4);
+                phase.captures = plan(w, 2);
                 phase.rounds = 50 + plan(w, 100);
+                choose_threads(w, &phase, 0);
                 break;
         case MIXED:
                 phase.kind = w->phase.kind == SEVERAL || !plan(w, 4) ? plan(w, SEVERAL) : SEVERAL;
                 phase.sync = phase.kind == SEVERAL ? !plan(w, 8) : plan(w, 4);
+                phase.captures = !plan(w, 4);
                 phase.rounds = 2 + plan(w, 24);
                 phase.intruders = plan(w, 2);
                 phase.renew = !plan(w, 3);
+                choose_threads(w, &phase, phase.kind == SEVERAL ? 1 : 3);
         }
         return phase;
 }
@@ -86,8 +108,6 @@ static bool enter_phase(struct worker *w)
         CUstreamCaptureMode mode;
 
         w->phase = next_phase(w);
-        if (w->phase.rounds > w->rounds - w->rounds_done)
-                w->phase.rounds = (unsigned)(w->rounds - w->rounds_done);
         if (!w->number && deadline && time(NULL) >= deadline)
                 shared.over = true;
         pthread_barrier_wait(&shared.barrier);
@@ -95,6 +115,8 @@ static bool enter_phase(struct worker *w)
                 return false;
         if (w->phase.sync) {
                 if (!w->number) {
+                        /* Twice, for allocators that begin to count with the first time. */
+                        CU_OK(cu.CtxSynchronize());
                         CU_OK(cu.CtxSynchronize());
                         blocks_are_idle(shared.mail, LETTERS);
                 }
@@ -107,7 +129,7 @@ static bool enter_phase(struct worker *w)
                                                                  : CU_STREAM_CAPTURE_MODE_GLOBAL;
         CU_OK(cu.ThreadExchangeStreamCaptureMode(&mode));
         /* The host runs ahead of the device, so that blocks are freed before they are used. */
-        if (!w->number)
+        if (w->number == w->phase.first)
                 CU_OK(cu_spin(&shared.kernels, stream_nth(w, 1), 1000000));
         return true;
 }
@@ -123,11 +145,10 @@ static void *work(void *argument)
         if (!w->page)
                 exit(99);
         streams_open(w);
-        while (w->rounds_done < w->rounds && enter_phase(w)) {
-                for (unsigned i = 0; i < w->phase.rounds; i++)
-                        block_round(w);
-                w->rounds_done += w->phase.rounds;
-        }
+        while (w->planned < options.rounds && enter_phase(w))
+                if (w->phase.first <= w->number && w->number < w->phase.end)
+                        for (unsigned i = 0; i < w->phase.rounds; i++)
+                                block_round(w);
         replay_end(w);
         for (int i = 0; i < SLOTS; i++)
                 if (w->slots[i].p)
@@ -163,7 +184,6 @@ static void run(struct worker *workers)
                         .number = i,
                         .seed = options.seed * 1000 + i,
                         .plan_seed = options.seed,
-                        .rounds = (options.rounds + options.threads - 1) / options.threads,
                         .serial = 1 + ((uint32_t)i << 26),
                 };
                 if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
@@ -181,13 +201,13 @@ static int finish(struct worker *workers)
         mail_empty(&sum);
         CU_OK(cu.CtxSynchronize());
         for (unsigned i = 0; i < options.threads; i++) {
-                sum.rounds_done += workers[i].rounds_done;
+                sum.rounds += workers[i].rounds;
                 sum.made += workers[i].made;
                 sum.freed += workers[i].freed;
                 sum.checks += workers[i].checks;
         }
         mismatches = *shared.mismatches + shared.host_mismatches;
-        printf("rounds %lu mismatches %u allocations %lu frees %lu checks %lu\n", sum.rounds_done,
+        printf("rounds %lu mismatches %u allocations %lu frees %lu checks %lu\n", sum.rounds,
                mismatches, sum.made, sum.freed, sum.checks);
         CU_OK(cu.StreamDestroy(shared.own));
         CU_OK(cu.StreamDestroy(shared.blocking));

@@ -43,12 +43,14 @@ enum kind {
 
 struct phase {
         enum kind kind;
-        bool sync;                   /* the host waits for the context before it begins */
-        bool intruders;              /* now and then another stream is used, in spite of the kind */
-        bool apart;                  /* of several: non-blocking ones only */
-        bool renew;                  /* the one stream is another one now, with the same handle */
-        unsigned rounds;             /* of each thread */
+        bool sync;      /* the host waits for the context before it begins */
+        bool intruders; /* now and then another stream is used, in spite of the kind */
+        bool apart;     /* of several: non-blocking ones only */
+        bool renew;     /* the one stream is another one now, with the same handle */
+        bool captures;
         CUstreamCaptureMode capture; /* of all captures in it */
+        unsigned first, end;         /* the threads that work in it */
+        unsigned rounds;             /* of each of them */
 };
 
 /* last is NULL where nobody may use the block's stream: nobody did, or `marked` says who did. */
@@ -89,13 +91,15 @@ struct worker {
         pthread_t thread;
         unsigned number;
         unsigned seed;
-        unsigned plan_seed; /* the same in all */
-        unsigned long rounds, rounds_done, made, freed, checks;
+        unsigned plan_seed;    /* the same in all */
+        unsigned long planned; /* rounds of all threads, so far */
+        unsigned long rounds, made, freed, checks;
         struct phase phase;
         uint32_t serial; /* next value */
         CUstream own[2], blocking, capturing;
         CUevent event;
         struct block slots[SLOTS];
+        size_t given; /* size of the last block that was freed */
         struct replay replay;
         uint32_t *page; /* pageable memory, for copies */
 };
@@ -110,6 +114,8 @@ void streams_open(struct worker *w);
 void streams_close(struct worker *w);
 /* One that this phase allows; @number chooses. */
 CUstream stream_nth(struct worker *w, unsigned number);
+/* One to fill a block on. */
+CUstream stream_for_new_block(struct worker *w);
 /* The synchronous calls work on the legacy stream. */
 bool legacy_is_allowed(const struct worker *w);
 /* Replace one of the thread's streams; the old one is destroyed with its work. */

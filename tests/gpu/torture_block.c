@@ -26,6 +26,8 @@ static size_t pick_bytes(struct worker *w)
                                        (size_t)3 << 20};
         unsigned which = pick(w, sizeof(usual) / sizeof(usual[0]) + 1);
 
+        if (pick(w, 2) && w->given)
+                return w->given;
         if (which < sizeof(usual) / sizeof(usual[0]))
                 return usual[which];
         return 256 + pick(w, 1u << 18) / 4 * 4;
@@ -91,7 +93,7 @@ static void fill(struct worker *w, struct block *block)
         unsigned way = pick(w, 128);
         bool small = block->words <= PAGE_WORDS;
         bool sync = way < 6 && legacy_is_allowed(w);
-        CUstream stream = sync ? CU_STREAM_LEGACY : stream_nth(w, pick(w, 1u << 20));
+        CUstream stream = sync ? CU_STREAM_LEGACY : stream_for_new_block(w);
 
         follow(w, stream, block);
         if (sync && way == 0 && small)
@@ -165,7 +167,7 @@ void block_take(struct worker *w, struct block *block)
 
         *block = (struct block){.words = bytes / 4,
                                 .value = w->serial++,
-                                .async = pick(w, 2),
+                                .async = pick(w, w->phase.kind == SEVERAL ? 2 : 4) == 0,
                                 .event = event,
                                 .fate = pick(w, 1u << 30)};
         if (!event)
@@ -189,7 +191,7 @@ void block_take(struct worker *w, struct block *block)
 /* Whatever waits in the mail is ours now, and what we have waits there. */
 static void swap_by_mail(struct worker *w, struct block *block)
 {
-        struct block *letter = &w->shared->mail[block->fate / 512 % LETTERS], old;
+        struct block *letter = &w->shared->mail[block->fate / 1024 % LETTERS], old;
 
         mark(block);
         block->last = NULL; /* another thread may not know that stream, or mean another by it */
@@ -212,18 +214,19 @@ static void wait_for(struct block *block)
 
 void block_give(struct worker *w, struct block *block)
 {
-        unsigned way = block->fate / 2 % 16;
+        unsigned way = block->fate / 2 % 64;
         CUstream stream;
         CUdeviceptr p;
 
-        if (block->fate / 32 % 8 == 0)
+        w->given = block->words * 4;
+        if (block->fate / 128 % 8 == 0)
                 swap_by_mail(w, block);
         p = block->p;
         if (!p)
                 return;
         block->p = 0;
         w->freed++;
-        if (block->async ? way == 0 : way < 9) {
+        if (block->async ? way == 0 : way < 40) {
                 /* In use or not, cuMemFree takes memory of its own kind; of the other, idle only.
                  */
                 if (block->async || way == 0)
@@ -232,7 +235,7 @@ void block_give(struct worker *w, struct block *block)
                 CU_OK(cu.MemFree(p));
                 return;
         }
-        stream = stream_nth(w, block->fate / 4096);
+        stream = stream_nth(w, block->fate / 8192);
         if (block->last && way % 4)
                 stream = block->last;
         follow(w, stream, block);
@@ -245,7 +248,7 @@ void mail_empty(struct worker *w)
         for (int i = 0; i < LETTERS; i++) {
                 struct block *block = &w->shared->mail[i];
 
-                block->fate |= 32; /* not by mail again */
+                block->fate |= 128; /* not by mail again */
                 if (block->p)
                         block_give(w, block);
                 if (block->event)
@@ -265,7 +268,7 @@ static void delay(struct worker *w)
 
 static void synchronise(struct worker *w)
 {
-        unsigned chance = pick(w, 400);
+        unsigned chance = pick(w, 600);
 
         if (chance < 4) {
                 CU_OK(cu.StreamSynchronize(stream_nth(w, pick(w, 1u << 20))));
@@ -283,6 +286,7 @@ void block_round(struct worker *w)
 {
         struct block *block = &w->slots[pick(w, SLOTS)];
 
+        w->rounds++;
         if (block->p)
                 block_give(w, block);
         if (!pick(w, 48))
@@ -292,7 +296,7 @@ void block_round(struct worker *w)
                 use(w, block);
         if (pick(w, 2))
                 block_give(w, block);
-        if (!pick(w, 128))
+        if (w->phase.captures && !pick(w, 32))
                 replay_begin(w);
         if (w->replay.exec && !pick(w, 8))
                 replay_launch(w);

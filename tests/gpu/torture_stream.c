@@ -39,8 +39,8 @@ static CUstream any_nth(const struct worker *w, unsigned number)
 
 CUstream stream_nth(struct worker *w, unsigned number)
 {
-        if (w->phase.intruders && number % 101 == 0)
-                return any_nth(w, number / 101);
+        if (w->phase.intruders && number % 211 == 0)
+                return any_nth(w, number / 211);
         switch (w->phase.kind) {
         case ONE_LEGACY:
                 return CU_STREAM_LEGACY;
@@ -51,6 +51,14 @@ CUstream stream_nth(struct worker *w, unsigned number)
         default:
                 return any_nth(w, number);
         }
+}
+
+CUstream stream_for_new_block(struct worker *w)
+{
+        unsigned number = pick(w, 1u << 20);
+
+        /* What one stream has just given back, another one writes to. */
+        return w->phase.intruders && !pick(w, 32) ? any_nth(w, number) : stream_nth(w, number);
 }
 
 bool legacy_is_allowed(const struct worker *w)
