@@ -44,10 +44,12 @@ struct ground {
         uint32_t *one;        /* pinned */
         CUgraphExec open;     /* a graph that opens the first gate */
         CUstream a, b, blocking;
+        CUstream first; /* gates are shut on this stream, so that it is the only one with work */
+        int start;      /* of the ways in which a case is done, the one to begin with */
 };
 
 /* Everything is loaded, has run once, and is idle: what is loaded late may wait for a device. */
-void ground_open(struct ground *g);
+void ground_open(struct ground *g, int start);
 /* The host waits for everything; 1 if a kernel gave up or a word was wrong. */
 int ground_close(struct ground *g);
 /* The same without closing: gates are shut again, the context has been waited for. */
@@ -60,6 +62,8 @@ void open_on(struct ground *g, CUstream stream, enum opener opener);
 /* The host ends all kernels that do not wait for a gate on the device. */
 void open_by_host(struct ground *g);
 
+/* A block of cuMemAlloc is given back in use, and taken again, a few times; then it is freed. */
+void churn(struct ground *g, CUstream stream, size_t bytes);
 /* @count blocks that are allocated on @stream, filled, checked and freed there. */
 void loop_async(struct ground *g, CUstream stream, int count, size_t bytes);
 /* @count blocks of cuMemAlloc that are filled and checked on @stream, and not freed. */
@@ -82,6 +86,7 @@ void fill_and_check(struct ground *g, CUstream stream, CUdeviceptr p, uint64_t w
         CASE(first_blocking)                                                                       \
         CASE(first_blocking_created_later)                                                         \
         CASE(first_per_thread)                                                                     \
+        CASE(first_freed_behind)                                                                   \
         CASE(loop_beside)                                                                          \
         CASE(loop_without_frees)                                                                   \
         CASE(loop_two_threads)                                                                     \

@@ -94,11 +94,8 @@ void case_meet_first(struct ground *g)
 {
         for (uint32_t turn = 1; turn <= TURNS; turn++) {
                 CUstream second;
-                CUdeviceptr p = take(BYTES);
 
-                fill_and_check(g, g->a, p, WORDS);
-                CU_OK(cu_spin(&g->kernels, g->a, 200000));
-                give(p);
+                churn(g, g->a, BYTES);
                 loop_async(g, g->a, 4, BYTES);
                 if (turn % 3)
                         CU_OK(cu.StreamCreate(&second, CU_STREAM_NON_BLOCKING));
@@ -108,6 +105,8 @@ void case_meet_first(struct ground *g)
                 if (turn % 2)
                         trade(g, g->a, second);
                 meet(g, second, 1, turn);
+                /* Twice: see ground_settle(). */
+                CU_OK(cu.CtxSynchronize());
                 CU_OK(cu.CtxSynchronize());
                 CU_OK(cu.StreamDestroy(second));
         }
@@ -150,15 +149,14 @@ void case_values_to_and_fro(struct ground *g)
 void case_values_first(struct ground *g)
 {
         for (uint32_t turn = 1; turn <= TURNS; turn++) {
-                CUdeviceptr p = take(BYTES);
                 CUstream second;
 
-                fill_and_check(g, g->a, p, WORDS);
-                CU_OK(cu_spin(&g->kernels, g->a, 200000));
-                give(p);
+                churn(g, g->a, BYTES);
                 loop_async(g, g->a, 4, BYTES);
                 CU_OK(cu.StreamCreate(&second, CU_STREAM_NON_BLOCKING));
                 to_and_fro(g, g->a, second, turn);
+                /* Twice: see ground_settle(). */
+                CU_OK(cu.CtxSynchronize());
                 CU_OK(cu.CtxSynchronize());
                 CU_OK(cu.StreamDestroy(second));
         }

@@ -13,8 +13,8 @@
 #include "deadlock.h"
 
 #define BLOCKS 8
-#define BYTES  ((size_t)1 << 16)
-#define WORDS  (BYTES / 4)
+#define LARGE  ((size_t)1 << 16)
+#define SMALL  ((size_t)2048) /* so little is freed that an allocator may leave it alone */
 
 enum step { NOTHING, SYNC_BLOCK, ASYNC_BLOCK, SYNC_COPY, STEPS };
 
@@ -26,17 +26,18 @@ struct round {
         CUstream first, second;
         enum opener opener;
         enum step step;
+        size_t bytes;
         CUdeviceptr block; /* of the second stream */
 };
 
 /* Blocks come and go, most of them while the stream is still busy. */
-static void work_before(struct ground *g, CUstream stream)
+static void work_before(struct ground *g, CUstream stream, size_t bytes)
 {
         CUdeviceptr blocks[BLOCKS];
 
         for (int i = 0; i < BLOCKS; i++) {
-                blocks[i] = i % 2 ? take(BYTES) : take_async(stream, BYTES);
-                fill_and_check(g, stream, blocks[i], WORDS);
+                blocks[i] = i % 2 ? take(bytes) : take_async(stream, bytes);
+                fill_and_check(g, stream, blocks[i], bytes / 4);
         }
         CU_OK(cu_spin(&g->kernels, stream, 500000));
         for (int i = 0; i < BLOCKS; i++)
@@ -44,6 +45,7 @@ static void work_before(struct ground *g, CUstream stream)
                         give(blocks[i]);
                 else
                         give_async(blocks[i], stream);
+        churn(g, stream, bytes);
 }
 
 static void *second_begins(void *argument)
@@ -54,14 +56,14 @@ static void *second_begins(void *argument)
 
         CU_OK(cu.CtxSetCurrent(g->context));
         if (r->step == SYNC_BLOCK || r->step == SYNC_COPY)
-                r->block = take(BYTES);
+                r->block = take(r->bytes);
         if (r->step == ASYNC_BLOCK)
-                r->block = take_async(r->second, BYTES);
+                r->block = take_async(r->second, r->bytes);
         if (r->step == SYNC_COPY) {
                 memset(words, 0, sizeof(words));
                 CU_OK(cu.MemcpyHtoD(r->block, words, sizeof(words)));
         } else if (r->block) {
-                fill_and_check(g, r->second, r->block, WORDS);
+                fill_and_check(g, r->second, r->block, r->bytes / 4);
         }
         if (r->step == ASYNC_BLOCK)
                 give_async(r->block, r->second);
@@ -79,7 +81,7 @@ static void one_round(struct round *r, bool later, bool by_thread)
 {
         pthread_t thread;
 
-        work_before(r->g, r->first);
+        work_before(r->g, r->first, r->bytes);
         if (!later)
                 create(&r->second);
         hold(r->g, r->first, r->opener);
@@ -100,18 +102,22 @@ static void one_round(struct round *r, bool later, bool by_thread)
 static void every_way(struct ground *g, CUstream first, bool later, bool by_thread)
 {
         /* A synchronous copy works on the legacy stream, behind what that is behind. */
-        int steps = first == g->a ? STEPS : SYNC_COPY;
+        int ways = (first == g->a ? STEPS : SYNC_COPY) * OPENERS;
 
-        for (int step = 0; step < steps; step++) {
-                for (int opener = 0; opener < OPENERS; opener++) {
-                        struct round round = {
-                                .g = g, .first = first, .opener = opener, .step = step};
+        g->first = first;
+        for (int i = 0; i < ways; i++) {
+                int way = (g->start + i) % ways;
+                struct round round = {.g = g,
+                                      .first = first,
+                                      .opener = way % OPENERS,
+                                      .step = way / OPENERS,
+                                      .bytes = way % 2 ? LARGE : SMALL};
 
-                        fprintf(stderr, "%s, opener %d\n", step_names[step], opener);
-                        one_round(&round, later, by_thread);
-                        if (!ground_settle(g))
-                                return;
-                }
+                if (!ground_settle(g))
+                        return;
+                fprintf(stderr, "way %d: %s, opener %d\n", way, step_names[round.step],
+                        round.opener);
+                one_round(&round, later, by_thread);
         }
 }
 
@@ -158,4 +164,27 @@ void case_first_blocking_created_later(struct ground *g)
 void case_first_per_thread(struct ground *g)
 {
         every_way(g, CU_STREAM_PER_THREAD, false, false);
+}
+
+/*
+ * What is freed in stream order behind the kernel is not free for the only stream either: whoever
+ * gets it may use it on another one.
+ */
+void case_first_freed_behind(struct ground *g)
+{
+        for (int opener = 0; opener < OPENERS; opener++) {
+                CUdeviceptr old = take(LARGE), new;
+
+                churn(g, g->a, LARGE);
+                fill_and_check(g, g->a, old, LARGE / 4);
+                hold(g, g->a, opener);
+                give_async(old, g->a);
+                new = take(LARGE);
+                fill_and_check(g, g->b, new, LARGE / 4);
+                open_on(g, g->b, opener);
+                CU_OK(cu.StreamSynchronize(g->b));
+                give(new);
+                if (!ground_settle(g))
+                        return;
+        }
 }

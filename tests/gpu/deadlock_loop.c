@@ -25,9 +25,11 @@ static void all_day(struct ground *g, CUstream stream)
 
 void case_loop_beside(struct ground *g)
 {
-        for (int opener = 0; opener < OPENERS; opener++) {
+        for (int i = 0; i < OPENERS; i++) {
+                int opener = (g->start + i) % OPENERS;
+
                 fprintf(stderr, "opener %d\n", opener);
-                loop_async(g, g->a, 16, BYTES);
+                churn(g, g->a, BYTES);
                 hold(g, g->a, opener);
                 all_day(g, g->b);
                 /* What waits behind the kernel is nobody's business. */
@@ -44,6 +46,7 @@ void case_loop_without_frees(struct ground *g)
 {
         CUdeviceptr blocks[2 * BLOCKS];
 
+        churn(g, g->a, BYTES);
         hold(g, g->a, BY_KERNEL);
         loop_sync(g, g->b, BLOCKS, BYTES, blocks);
         loop_sync(g, g->b, BLOCKS, BYTES << 3, blocks + BLOCKS);
@@ -72,6 +75,7 @@ void case_loop_two_threads(struct ground *g)
         pthread_t thread;
 
         loop_async(g, g->a, 16, BYTES);
+        churn(g, g->a, BYTES);
         hold(g, g->a, BY_VALUE);
         if (pthread_create(&thread, NULL, all_day_of_thread, &side))
                 exit(99);
@@ -86,6 +90,7 @@ void case_loop_two_threads(struct ground *g)
 void case_host_opens(struct ground *g)
 {
         loop_async(g, g->a, 16, BYTES);
+        churn(g, g->a, BYTES);
         hold(g, g->a, BY_HOST_FUNCTION);
         all_day(g, g->b);
         CU_OK(cu.StreamSynchronize(g->b));
@@ -102,6 +107,7 @@ void case_host_function_opens(struct ground *g)
         CU_OK(cu.StreamCreate(&third, CU_STREAM_NON_BLOCKING));
         CU_OK(cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING));
         loop_async(g, g->a, 16, BYTES);
+        churn(g, g->a, BYTES);
         hold(g, g->a, BY_HOST_FUNCTION);
         all_day(g, g->b);
         CU_OK(cu.EventRecord(event, g->b));
@@ -132,6 +138,7 @@ void case_other_thread_opens(struct ground *g)
         pthread_t thread;
 
         loop_async(g, g->a, 16, BYTES);
+        churn(g, g->a, BYTES);
         hold(g, g->a, BY_HOST_FUNCTION);
         if (pthread_create(&thread, NULL, host_after_loop, &side))
                 exit(99);

@@ -15,6 +15,7 @@ void case_growth(struct ground *g)
 {
         CUdeviceptr plain[BLOCKS], ordered[BLOCKS];
 
+        churn(g, g->a, BYTES);
         hold(g, g->a, BY_KERNEL);
         loop_sync(g, g->b, BLOCKS, BYTES, plain);
         for (int i = 0; i < BLOCKS; i++) {

@@ -65,7 +65,9 @@ static void choose_threads(struct worker *w, struct phase *phase, unsigned alone
 
 static struct phase next_phase(struct worker *w)
 {
-        struct phase phase = {.capture = (CUstreamCaptureMode)plan(w, 3), .apart = plan(w, 2)};
+        struct phase phase = {.capture = (CUstreamCaptureMode)plan(w, 3),
+                              .apart = plan(w, 2),
+                              .delay = plan(w, 1000000)};
 
         switch (options.mode) {
         case R1:
@@ -130,7 +132,7 @@ static bool enter_phase(struct worker *w)
         CU_OK(cu.ThreadExchangeStreamCaptureMode(&mode));
         /* The host runs ahead of the device, so that blocks are freed before they are used. */
         if (w->number == w->phase.first)
-                CU_OK(cu_spin(&shared.kernels, stream_nth(w, 1), 1000000));
+                CU_OK(cu_spin(&shared.kernels, stream_nth(w, 1), 1 + w->phase.delay));
         return true;
 }
 

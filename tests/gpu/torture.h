@@ -49,6 +49,7 @@ struct phase {
         bool renew;     /* the one stream is another one now, with the same handle */
         bool captures;
         CUstreamCaptureMode capture; /* of all captures in it */
+        unsigned delay;              /* the device is busy so long when it begins */
         unsigned first, end;         /* the threads that work in it */
         unsigned rounds;             /* of each of them */
 };

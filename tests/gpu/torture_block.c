@@ -191,7 +191,7 @@ void block_take(struct worker *w, struct block *block)
 /* Whatever waits in the mail is ours now, and what we have waits there. */
 static void swap_by_mail(struct worker *w, struct block *block)
 {
-        struct block *letter = &w->shared->mail[block->fate / 1024 % LETTERS], old;
+        struct block *letter = &w->shared->mail[block->fate / 2048 % LETTERS], old;
 
         mark(block);
         block->last = NULL; /* another thread may not know that stream, or mean another by it */
@@ -219,7 +219,10 @@ void block_give(struct worker *w, struct block *block)
         CUdeviceptr p;
 
         w->given = block->words * 4;
-        if (block->fate / 128 % 8 == 0)
+        /* A late write of an earlier owner is seen by whoever looks last. */
+        if (block->last && block->fate / 128 % 2)
+                check(w, block->last, block->p, block->words, block->value);
+        if (block->fate / 256 % 8 == 0)
                 swap_by_mail(w, block);
         p = block->p;
         if (!p)
@@ -235,7 +238,7 @@ void block_give(struct worker *w, struct block *block)
                 CU_OK(cu.MemFree(p));
                 return;
         }
-        stream = stream_nth(w, block->fate / 8192);
+        stream = stream_nth(w, block->fate / 16384);
         if (block->last && way % 4)
                 stream = block->last;
         follow(w, stream, block);
@@ -248,7 +251,7 @@ void mail_empty(struct worker *w)
         for (int i = 0; i < LETTERS; i++) {
                 struct block *block = &w->shared->mail[i];
 
-                block->fate |= 128; /* not by mail again */
+                block->fate |= 256; /* not by mail again */
                 if (block->p)
                         block_give(w, block);
                 if (block->event)
