@@ -329,7 +329,7 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
                 return SPM_E_DOUBLE_FREE;
 
         pool = block->area->pool;
-        sole = spm_work_sole(model, pool);
+        sole = kind == SPM_FREE_SYNC ? spm_work_sole(model, pool) : NULL;
         if (freed) {
                 spm_block_describe(block, freed);
                 freed->announce = sole && spm_work_is_eager(&sole->context->work);
@@ -345,6 +345,9 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
                 wait_for_all(model, block, context);
         if (context && ((stream && stream->context == context) || sole))
                 context->unstamped = true;
+        /* The driver's own would not have waited, so no later work may wait for what was before
+         * (R1). */
+        block->barred = context && stream;
         spm_limbo_put(model, block);
         if (sole && !spm_work_is_eager(&sole->context->work) && is_full(model, sole))
                 spm_stamp_ask(model, sole, true, actions);

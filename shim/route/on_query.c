@@ -23,6 +23,7 @@
 
 #include "base/life.h"
 #include "route/perform.h"
+#include "route/room.h"
 #include "route/route.h"
 #include "route/work.h"
 #include "track/backing.h"
@@ -268,23 +269,6 @@ CUresult CUDAAPI sp_on_cuPointerSetAttribute(const void *value, CUpointer_attrib
 
 /* memory in all */
 
-static uint64_t idle_bytes(const struct sp_device *device)
-{
-        struct spm_model *model = sp_model_enter();
-        struct sp_context *context = NULL;
-        struct spm_stats stats;
-        uint64_t sum = 0;
-
-        while ((context = sp_context_each(context)))
-                if (context->device == device && !atomic_load(&context->gone) &&
-                    spm_stats(model, context->sync_pool, &stats) == SPM_OK)
-                        sum += stats.ready_bytes + stats.pending_bytes;
-        if (spm_stats(model, device->async_pool, &stats) == SPM_OK)
-                sum += stats.ready_bytes + stats.pending_bytes;
-        sp_model_leave();
-        return sum;
-}
-
 static uint64_t least(uint64_t a, uint64_t b)
 {
         return a < b ? a : b;
@@ -294,7 +278,7 @@ static uint64_t least(uint64_t a, uint64_t b)
  * limit makes a smaller device of this one. */
 static void correct_info(const struct sp_device *device, size_t *free_bytes, size_t *total_bytes)
 {
-        uint64_t idle = sp_route_pools() ? idle_bytes(device) : 0;
+        uint64_t idle = sp_route_pools() ? sp_room_idle(device) : 0;
         uint64_t cap = sp_limit_cap(device->ordinal);
         uint64_t counted = sp_limit_counted(device->ordinal);
         uint64_t held = counted > idle ? counted - idle : 0;

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "report/counters.h"
 #include "route/grow.h"
+#include "route/room.h"
 #include "route/stamps.h"
 #include "route/tick.h"
 #include "route/whole.h"
@@ -312,9 +313,9 @@ static bool perform_one(const struct spm_action *action, struct performing *perf
 }
 
 static bool perform_all(const struct spm_actions *actions, struct spm_request *request,
-                        struct sp_spares *spares)
+                        struct sp_spares *spares, bool may_grow)
 {
-        struct performing performing = {.request = request, .spares = spares};
+        struct performing performing = {.request = request, .spares = spares, .refused = !may_grow};
         CUstreamCaptureMode mode;
         bool kept = true;
 
@@ -339,7 +340,7 @@ bool sp_perform(const struct spm_actions *actions, struct spm_request *request)
         bool kept;
 
         spares.count = 0;
-        kept = perform_all(actions, request, &spares);
+        kept = perform_all(actions, request, &spares, true);
         sp_spares_drop(&spares);
         return kept;
 }
@@ -349,6 +350,14 @@ bool sp_perform(const struct spm_actions *actions, struct spm_request *request)
  * builds without assertions do without the pool then. */
 #define STEPS_MAX 20000
 
+static bool grows(const struct spm_actions *actions)
+{
+        for (unsigned int i = 0; i < actions->count; i++)
+                if (actions->item[i].kind == SPM_ACT_GROW)
+                        return true;
+        return false;
+}
+
 bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocation *block)
 {
         struct spm_request request = {
@@ -357,6 +366,8 @@ bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocati
         struct sp_spares spares;
         enum spm_status status;
         unsigned int steps = 0;
+        bool looked = false;
+        bool has_room = true;
         bool kept;
 
         spares.count = 0;
@@ -365,8 +376,12 @@ bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocati
                 if (status == SPM_OK)
                         sp_work_note(block);
                 sp_model_leave();
-                kept = perform_all(&actions, &request, &spares);
-        } while (status == SPM_AGAIN && ++steps < STEPS_MAX);
+                if (!looked && grows(&actions)) {
+                        looked = true;
+                        has_room = sp_room_for(pool, size);
+                }
+                kept = perform_all(&actions, &request, &spares, has_room);
+        } while (status == SPM_AGAIN && has_room && ++steps < STEPS_MAX);
         sp_spares_drop(&spares);
         assert(steps < STEPS_MAX);
         if (steps == STEPS_MAX)

@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <streampool/model.h>
 
 #include "base/table.h"
@@ -63,6 +64,7 @@ struct sp_context {
          * outside? When streams were last counted, in waits of the program's. */
         atomic_bool is_watched, is_shared;
         atomic_uint recount_gap, recount_waits;
+        _Atomic(uint64_t) in_vain_until; /* waiting for all of its work; CLOCK_MONOTONIC, ns */
         /* Calls under way that may destroy it, and threads in a driver call of our own that uses
          * it: see sp_context_enter(). */
         atomic_uint ending, users;

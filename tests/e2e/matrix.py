@@ -363,14 +363,6 @@ def torture():
          f'torture does not see what is planted: {planted.out}')
 
 
-# The pool waits in vain there, a second each time, because too much is freed behind the kernel
-# or because the device is full. It goes on in the end, but not in the time of a test.
-WAITS_IN_VAIN = ('growth_behind', 'full')
-# Memory of cuMemAlloc that cuMemFreeAsync freed behind the kernel is served early to the only
-# stream, and the second stream is then put behind the kernel: a hang, and to be mended.
-WAITS_FOR_EVER = ('first_freed_behind', 'meet_two_threads')
-
-
 def deadlocks():
     """Nothing waits for a kernel that ends only when the program goes on."""
     cases = alone(app('deadlock', '--list')).out.splitlines()
@@ -381,8 +373,6 @@ def deadlocks():
         for time in ('virtual', 'threads'):
             result = alone(app('deadlock', case), SIM_TIME=time)
             note(result.out == f'{case} ok\n', f'{case} {time} alone: {result.out}')
-            if case in WAITS_IN_VAIN + WAITS_FOR_EVER:
-                continue
             for beginning in (0, 7, 14) if case.startswith('first') else (0,):
                 result = shimmed(app('deadlock', case, beginning), SIM_TIME=time)
                 note(result.out == f'{case} ok\n', f'{case} {beginning} {time}: {result.out}')
