@@ -225,6 +225,7 @@ enum spm_status spm_pool_set(struct spm_model *model, struct spm_pool_state *poo
                 return SPM_OK;
         case SPM_ATTR_RELEASE_THRESHOLD:
                 pool->config.release_threshold = value > SIZE_MAX ? SIZE_MAX : (size_t)value;
+                pool->config.keep = 0;
                 return SPM_OK;
         case SPM_ATTR_RESERVED_MEM_HIGH:
                 if (value)

@@ -59,7 +59,8 @@ struct spm_pool_config {
         size_t initial_size; /* reserved at creation (MODEL provider), else at the first growth */
         size_t max_size;     /* cap on reserved bytes; 0 for none */
         size_t release_threshold; /* reserved bytes kept at synchronisations; SIZE_MAX for all */
-        size_t keep; /* free bytes kept at synchronisations whatever the threshold says */
+        size_t keep; /* free bytes kept at synchronisations whatever the threshold says, until one
+                      * is set by spm_pool_set_attribute() */
         /* Pending bytes of a SYNC or HOST pool above which an allocation waits for the oldest batch
          * rather than grow (O3). 0 means the default: the larger of 64 MiB and an eighth of the
          * live peak. */
@@ -110,8 +111,8 @@ enum spm_status spm_pool_create(struct spm_model *model, const struct spm_pool_c
 enum spm_status spm_pool_destroy(struct spm_model *model, spm_pool pool,
                                  struct spm_actions *actions);
 
-/** spm_pool_get_config() - as now in force, with defaults filled in; the threshold follows
- * spm_pool_set_attribute(). Return: SPM_OK, SPM_E_UNKNOWN. */
+/** spm_pool_get_config() - as now in force, with defaults filled in; the threshold and
+ * `keep` follow spm_pool_set_attribute(). Return: SPM_OK, SPM_E_UNKNOWN. */
 enum spm_status spm_pool_get_config(const struct spm_model *model, spm_pool pool,
                                     struct spm_pool_config *config);
 

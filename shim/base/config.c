@@ -36,6 +36,7 @@ static bool is_loaded;
                 return SP_PARSE_##kind(text, values, &config->field);                              \
         }
 #define SP_PARSE_FLAG   sp_parse_flag
+#define SP_PARSE_SWITCH sp_parse_switch
 #define SP_PARSE_COUNT  sp_parse_count
 #define SP_PARSE_BYTES  sp_parse_bytes
 #define SP_PARSE_AMOUNT sp_parse_amount
@@ -203,6 +204,7 @@ void sp_config_read(struct sp_config *config, char *const *environment,
 {
         *config = (struct sp_config){.rank = "0"};
 #define SP_PRESET_FLAG(field, preset) (void)set_##field(config, preset);
+#define SP_PRESET_SWITCH              SP_PRESET_FLAG
 #define SP_PRESET_COUNT               SP_PRESET_FLAG
 #define SP_PRESET_BYTES               SP_PRESET_FLAG
 #define SP_PRESET_AMOUNT              SP_PRESET_FLAG

@@ -30,6 +30,7 @@ enum sp_growth { SP_GROWTH_BALANCED, SP_GROWTH_SPEED, SP_GROWTH_TIGHT };
 enum sp_format { SP_FORMAT_AUTO, SP_FORMAT_TEXT, SP_FORMAT_JSON };
 
 #define SP_FIELD_FLAG(field)   bool field;
+#define SP_FIELD_SWITCH(field) enum sp_switch field;
 #define SP_FIELD_COUNT(field)  unsigned int field;
 #define SP_FIELD_BYTES(field)  uint64_t field;
 #define SP_FIELD_AMOUNT(field) struct sp_amount field;

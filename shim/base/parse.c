@@ -27,6 +27,16 @@ bool sp_parse_flag(const char *text, const char *values, bool *flag)
         return false;
 }
 
+bool sp_parse_switch(const char *text, const char *values, enum sp_switch *position)
+{
+        bool on = false;
+
+        if (*text && !sp_parse_flag(text, values, &on))
+                return false;
+        *position = !*text ? SP_SWITCH_UNSET : on ? SP_SWITCH_ON : SP_SWITCH_OFF;
+        return true;
+}
+
 /* Digits up to the first other character; @rest points there. */
 static bool read_number(const char *text, const char **rest, uint64_t *number)
 {
@@ -158,12 +168,12 @@ bool sp_parse_amount(const char *text, const char *values, struct sp_amount *amo
         if (read_thousandths(text, &rest, &thousandths) && strcmp(rest, "%") == 0) {
                 if (thousandths > 100000)
                         return false;
-                *amount = (struct sp_amount){.share = (unsigned int)thousandths};
+                *amount = (struct sp_amount){.share = (unsigned int)thousandths, .is_given = true};
                 return true;
         }
         if (!sp_parse_bytes(text, values, &bytes))
                 return false;
-        *amount = (struct sp_amount){.bytes = bytes};
+        *amount = (struct sp_amount){.bytes = bytes, .is_given = true};
         return true;
 }
 

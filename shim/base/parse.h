@@ -17,7 +17,11 @@
 struct sp_amount {
         uint64_t bytes;
         unsigned int share; /* thousandths of a percent, at most 100000; 0 if @bytes counts */
+        bool is_given;      /* false only where an option says nothing and has no default */
 };
+
+/* What an option says about something that is on or off by itself. */
+enum sp_switch { SP_SWITCH_UNSET, SP_SWITCH_OFF, SP_SWITCH_ON };
 
 #define SP_LIMITS 64 /* devices that can be named */
 
@@ -35,6 +39,8 @@ struct sp_amount sp_limits_of(const struct sp_limits *limits, unsigned int devic
 uint64_t sp_amount_bytes(struct sp_amount amount, uint64_t total);
 
 bool sp_parse_flag(const char *text, const char *values, bool *flag);
+/** sp_parse_switch() - a flag; no text at all is SP_SWITCH_UNSET. */
+bool sp_parse_switch(const char *text, const char *values, enum sp_switch *position);
 bool sp_parse_count(const char *text, const char *values, unsigned int *count);
 bool sp_parse_bytes(const char *text, const char *values, uint64_t *bytes);
 bool sp_parse_amount(const char *text, const char *values, struct sp_amount *amount);

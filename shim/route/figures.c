@@ -8,6 +8,7 @@
 #include "base/life.h"
 #include "driver/driver.h"
 #include "track/context.h"
+#include "track/mempool.h"
 #include "track/pinned.h"
 #include "track/state.h"
 
@@ -53,6 +54,19 @@ static const char *backing_name(void)
                                                                             : "cuMemAlloc blocks";
 }
 
+static void add_async(struct sp_figures *figures, const struct sp_device *device)
+{
+        spm_pool pools[SP_MEMPOOLS_MAX];
+        unsigned int count = sp_mempools_on(device, pools);
+        struct spm_model *model = sp_model_enter_bounded();
+
+        if (!model)
+                return;
+        for (unsigned int i = 0; i < count; i++)
+                add_pool(figures, model, pools[i], device->ordinal, SP_CLASS_ASYNC);
+        sp_model_leave();
+}
+
 void sp_route_figures(struct sp_figures *figures)
 {
         struct spm_model *model;
@@ -76,9 +90,22 @@ void sp_route_figures(struct sp_figures *figures)
                 while ((pool = sp_pinned_each(context, &index)))
                         add_pool(figures, model, pool, context->device->ordinal, SP_CLASS_HOST);
         }
+        sp_model_leave();
         for (struct sp_device *device = sp_device_each(NULL); device;
              device = sp_device_each(device))
-                add_pool(figures, model, device->async_pool, device->ordinal, SP_CLASS_ASYNC);
+                add_async(figures, device);
+}
+
+static void reset_async(const struct sp_device *device)
+{
+        spm_pool pools[SP_MEMPOOLS_MAX];
+        unsigned int count = sp_mempools_on(device, pools);
+        struct spm_model *model = sp_model_enter_bounded();
+
+        if (!model)
+                return;
+        for (unsigned int i = 0; i < count; i++)
+                (void)spm_reset_peaks(model, pools[i]);
         sp_model_leave();
 }
 
@@ -97,8 +124,8 @@ void sp_route_reset_peaks(void)
                 while ((pool = sp_pinned_each(context, &index)))
                         (void)spm_reset_peaks(model, pool);
         }
+        sp_model_leave();
         for (struct sp_device *device = sp_device_each(NULL); device;
              device = sp_device_each(device))
-                (void)spm_reset_peaks(model, device->async_pool);
-        sp_model_leave();
+                reset_async(device);
 }

@@ -11,25 +11,34 @@
 #include "route/perform.h"
 #include "route/thrift.h"
 #include "track/backing.h"
+#include "track/mempool.h"
 #include "track/pinned.h"
 #include "track/state.h"
 
-/* Whose pool is it, and what is it made of? */
-static bool find_owner(struct sp_backing_wish *wish)
+/* Whose pool is it, what is it made of, and where? Return: false if it is nobody's any more. */
+static bool find_owner(struct sp_backing_wish *wish, struct sp_mempool **held)
 {
         wish->context = sp_context_by_pool(wish->pool);
-        if (!wish->context) {
+        if (wish->context)
+                wish->range = &wish->context->range;
+        else
                 wish->context = sp_pinned_owner(wish->pool, &wish->host_flags);
-                wish->is_pinned = wish->context != NULL;
-        }
         if (wish->context) {
                 wish->device = wish->context->device;
+                wish->is_pinned = !wish->range;
                 return true;
         }
         while ((wish->device = sp_device_each(wish->device)))
-                if (wish->device->async_pool == wish->pool)
+                if (wish->device->async_pool == wish->pool) {
+                        wish->range = &wish->device->range;
                         return true;
-        return false;
+                }
+        *held = sp_mempool_hold(wish->pool);
+        if (!*held)
+                return false;
+        wish->device = sp_device_of_ordinal((*held)->ordinal);
+        wish->range = &(*held)->range;
+        return true;
 }
 
 /* Nothing yet, if the process is to be thrifty. Else first what the model would like, then what it
@@ -37,38 +46,30 @@ static bool find_owner(struct sp_backing_wish *wish)
  * ready, and if this is the last resort, what they hold freed. What this pool holds ready is the
  * model's to move, if it can be moved; waiting for what it holds freed is the model's to ask for.
  */
-static CUresult obtain(const struct spm_action *action, struct sp_spares *spares,
+static CUresult obtain(const struct spm_action *action, struct sp_backing_wish *wish,
                        struct sp_segment **segment)
 {
-        struct sp_backing_wish wish = {
-                .pool = action->pool,
-                .address = action->address,
-                .size = action->address ? action->size : action->preferred,
-                .spares = spares,
-        };
         spm_pool spared = action->address ? action->pool : 0;
         CUresult result;
 
-        if (!find_owner(&wish))
-                return CUDA_ERROR_INVALID_CONTEXT;
-        if (!wish.is_pinned && sp_thrift_refuses(wish.device, action))
+        if (!wish->is_pinned && sp_thrift_refuses(wish->device, action))
                 return CUDA_ERROR_OUT_OF_MEMORY;
         /* Less costs the driver as much time. */
-        if (wish.is_pinned && action->size <= SP_HOST_SMALL && wish.size < SP_HOST_CHUNK)
-                wish.size = SP_HOST_CHUNK;
-        result = sp_backing_obtain(&wish, segment);
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && wish.size > action->size) {
-                wish.size = action->size;
-                result = sp_backing_obtain(&wish, segment);
+        if (wish->is_pinned && action->size <= SP_HOST_SMALL && wish->size < SP_HOST_CHUNK)
+                wish->size = SP_HOST_CHUNK;
+        result = sp_backing_obtain(wish, segment);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && wish->size > action->size) {
+                wish->size = action->size;
+                result = sp_backing_obtain(wish, segment);
         }
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && !wish.is_pinned) {
-                if (sp_trim_device(wish.device, spared))
-                        result = sp_backing_obtain(&wish, segment);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && !wish->is_pinned) {
+                if (sp_trim_device(wish->device, spared))
+                        result = sp_backing_obtain(wish, segment);
                 if (result == CUDA_ERROR_OUT_OF_MEMORY && action->last &&
-                    sp_relieve_device(wish.device))
-                        result = sp_backing_obtain(&wish, segment);
+                    sp_relieve_device(wish->device))
+                        result = sp_backing_obtain(wish, segment);
         }
-        sp_context_note_result(wish.context, result);
+        sp_context_note_result(wish->context, result);
         return result;
 }
 
@@ -89,11 +90,21 @@ static enum spm_status add(const struct spm_action *action, struct sp_segment *s
 CUresult sp_grow(const struct spm_action *action, struct spm_request *request,
                  struct sp_spares *spares)
 {
+        struct sp_backing_wish wish = {
+                .pool = action->pool,
+                .address = action->address,
+                .size = action->address ? action->size : action->preferred,
+                .spares = spares,
+        };
+        CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+        struct sp_mempool *held = NULL;
         struct sp_segment *segment;
-        CUresult result;
 
         assert(request);
-        result = obtain(action, spares, &segment);
+        if (find_owner(&wish, &held))
+                result = obtain(action, &wish, &segment);
+        if (held)
+                sp_mempool_let_go(held);
         if (result == CUDA_SUCCESS && add(action, segment) != SPM_OK)
                 result = CUDA_ERROR_OUT_OF_MEMORY;
         if (result == CUDA_SUCCESS || result == CUDA_ERROR_ALREADY_MAPPED)

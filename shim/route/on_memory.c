@@ -296,25 +296,40 @@ CUresult CUDAAPI sp_on_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstre
         struct sp_stream *stream = pointer && size ? sp_route_pooling_stream(handle) : NULL;
         struct spm_allocation block;
 
-        if (!stream || !sp_serve(stream->context->device->async_pool, stream->model, size, &block))
+        if (!stream ||
+            !sp_serve(sp_route_current_pool(stream->context->device), stream->model, size, &block))
                 return forward_alloc_async(pointer, size, handle, stream != NULL);
         write_down(&block, SP_KIND_ASYNC, stream->context, handle);
         *pointer = block.address;
         return CUDA_SUCCESS;
 }
 
-/* A pool of the program's own is the driver's business: only the ledger hears of it. */
-CUresult CUDAAPI sp_on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
-                                               CUstream handle)
+static CUresult forward_alloc_from_pool(CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
+                                        CUstream handle, bool pooled)
 {
         struct sp_stream *stream = sp_stream_of(handle);
         struct sp_ask ask = sp_ask_on(stream, handle, pointer ? size : 0);
-        CUresult result =
-                SP_ASK_FOR(&ask, sp_driver.cuMemAllocFromPoolAsync(pointer, size, pool, handle));
+        CUresult result;
 
+        ask.pooled = pooled;
+        result = SP_ASK_FOR(&ask, sp_driver.cuMemAllocFromPoolAsync(pointer, size, pool, handle));
         if (result == CUDA_SUCCESS && *pointer && (!stream || !sp_stream_captures(stream)))
                 write_down_native(*pointer, &ask, stream ? stream->context : NULL, 0);
         return result;
+}
+
+CUresult CUDAAPI sp_on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
+                                               CUstream handle)
+{
+        struct sp_stream *stream = NULL;
+        spm_pool ours = pointer && size ? sp_route_pool_behind(pool, handle, &stream) : 0;
+        struct spm_allocation block;
+
+        if (!ours || !sp_serve(ours, stream->model, size, &block))
+                return forward_alloc_from_pool(pointer, size, pool, handle, ours);
+        write_down(&block, SP_KIND_ASYNC, stream->context, handle);
+        *pointer = block.address;
+        return CUDA_SUCCESS;
 }
 
 /* The address is ours, and the driver may have something to say: a capture, no context for a

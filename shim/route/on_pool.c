@@ -1,40 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * On pool -- the driver's pools, and ours behind the default one
+ * On pool -- the driver's pools, and ours behind them
  *
- * cuMemAllocAsync uses a device's current pool. While that is the default one,
- * we serve; when the program sets another, the driver does. Whatever it sets
- * on the default pool is set on ours as well, and what it reads is the sum of
- * both: USED and RESERVED of the driver's pool alone would leave out the blocks
- * that the program holds.
+ * Which pools have one of ours behind them, track/mempool.h says. Of those the
+ * driver's is always asked first, and its answer is what the program gets.
+ * Whatever it sets on one is set on ours as well, and what it reads is the sum
+ * of both: USED and RESERVED of the driver's pool alone would leave out the
+ * blocks that the program holds. A sum of two high marks can be more than there
+ * was at any one time.
  */
+
+#include <string.h>
 
 #include "base/life.h"
 #include "route/perform.h"
 #include "route/route.h"
-#include "track/backing.h"
+#include "track/mempool.h"
+#include "track/mempool_set.h"
 #include "track/state.h"
 
-/* The device whose default pool this is and for which we serve, or NULL. */
-static struct sp_device *served(CUmemoryPool pool)
+/* The pool of ours behind the driver's, or 0. */
+static spm_pool ours_behind(CUmemoryPool pool)
 {
-        struct sp_device *device = NULL;
-
-        if (!pool || !sp_life_has_begun())
-                return NULL;
-        while ((device = sp_device_each(device)))
-                if (device->default_pool == pool && device->async_pool)
-                        break;
-        return device;
+        return pool && sp_life_has_begun() ? sp_mempool_model(pool) : 0;
 }
 
-static void set_current(int ordinal, CUmemoryPool pool)
+/* which one cuMemAllocAsync uses */
+
+static void follow_current(int ordinal)
 {
         struct sp_device *device = sp_device_of_ordinal(ordinal);
 
         if (device)
-                atomic_store(&device->is_default_current, pool == device->default_pool);
+                sp_mempool_follow_current(device);
 }
 
 CUresult CUDAAPI sp_on_cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool pool)
@@ -42,7 +41,7 @@ CUresult CUDAAPI sp_on_cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool pool)
         CUresult result = sp_driver.cuDeviceSetMemPool(ordinal, pool);
 
         if (result == CUDA_SUCCESS)
-                set_current(ordinal, pool);
+                follow_current(ordinal);
         return result;
 }
 
@@ -54,45 +53,98 @@ CUresult CUDAAPI sp_on_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationT
 
         if (result == CUDA_SUCCESS && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
             type == CU_MEM_ALLOCATION_TYPE_PINNED)
-                set_current(location->id, pool);
+                follow_current(location->id);
         return result;
 }
 #endif
 
+/* the life of a pool */
+
+/* Everything but what makes it so is 0, also what newer headers have names for (A15). */
+static bool is_plain(const CUmemPoolProps *props)
+{
+        CUmemPoolProps plain;
+
+        memset(&plain, 0, sizeof(plain));
+        plain.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+        plain.handleTypes = CU_MEM_HANDLE_TYPE_NONE;
+        plain.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        plain.location.id = props->location.id;
+        return memcmp(&plain, props, sizeof(plain)) == 0;
+}
+
+CUresult CUDAAPI sp_on_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
+{
+        CUresult result = sp_driver.cuMemPoolCreate(pool, props);
+
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
+                result = sp_driver.cuMemPoolCreate(pool, props);
+        if (result == CUDA_SUCCESS && sp_life_has_begun() && is_plain(props))
+                sp_mempool_made(*pool, props->location.id);
+        return result;
+}
+
+/* What is live stays until it is freed. */
+static void destroy_ours(spm_pool pool)
+{
+        struct spm_actions actions;
+        enum spm_status status;
+
+        do {
+                status = spm_pool_destroy(sp_model_enter(), pool, &actions);
+                sp_model_leave();
+                sp_perform(&actions, NULL);
+        } while (status == SPM_AGAIN);
+}
+
 /* Destroying the current pool makes the default one current again (A15). */
 CUresult CUDAAPI sp_on_cuMemPoolDestroy(CUmemoryPool pool)
 {
+        struct sp_mempool *ours = pool && sp_life_has_begun() ? sp_mempool_take(pool) : NULL;
         CUresult result = sp_driver.cuMemPoolDestroy(pool);
         struct sp_device *device = NULL;
-        CUmemoryPool current;
 
+        if (ours && result != CUDA_SUCCESS)
+                sp_mempool_put_back(ours);
         if (result != CUDA_SUCCESS)
                 return result;
         while ((device = sp_device_each(device)))
-                if (device->default_pool &&
-                    sp_driver.cuDeviceGetMemPool(&current, device->ordinal) == CUDA_SUCCESS)
-                        set_current(device->ordinal, current);
+                sp_mempool_follow_current(device);
+        if (!ours)
+                return result;
+        if (ours->model)
+                destroy_ours(ours->model);
+        sp_mempool_end(ours);
         return result;
 }
 
+static uint64_t reserved_by_driver(CUmemoryPool pool)
+{
+        CUstreamCaptureMode mode = sp_bracket_open();
+        uint64_t reserved = 0;
+
+        if (sp_driver.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+                                            &reserved) != CUDA_SUCCESS)
+                reserved = 0;
+        sp_bracket_close(mode);
+        return reserved;
+}
+
+/* What the driver's pool still holds counts for what is to be kept. */
 CUresult CUDAAPI sp_on_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
         CUresult result = sp_driver.cuMemPoolTrimTo(pool, keep);
-        struct sp_device *device = result == CUDA_SUCCESS ? served(pool) : NULL;
+        spm_pool ours = result == CUDA_SUCCESS && sp_route_pools() ? ours_behind(pool) : 0;
+        uint64_t kept;
 
-        if (device && sp_route_pools())
-                sp_trim_pool(device->async_pool, keep);
+        if (!ours)
+                return result;
+        kept = reserved_by_driver(pool);
+        sp_trim_pool(ours, keep > kept ? keep - (size_t)kept : 0);
         return result;
 }
 
-/* attributes: cuda.h gives the three policies an int, the rest 64 bits */
-
-static bool is_policy(CUmemPool_attribute attribute)
-{
-        return attribute == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
-               attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ||
-               attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
-}
+/* what is set, and what is asked */
 
 static bool is_figure(CUmemPool_attribute attribute)
 {
@@ -102,19 +154,19 @@ static bool is_figure(CUmemPool_attribute attribute)
                attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
 }
 
+/* Where an option has the last word, its value is set again instead of the program's. */
 CUresult CUDAAPI sp_on_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
                                              void *value)
 {
-        CUresult result = sp_driver.cuMemPoolSetAttribute(pool, attribute, value);
-        struct sp_device *device = result == CUDA_SUCCESS ? served(pool) : NULL;
-        uint64_t number;
+        union sp_mempool_value forced;
+        int ordinal = 0;
+        bool ours = pool && sp_life_has_begun() && sp_mempool_knows(pool, &ordinal);
+        bool is_forced = ours && value && sp_mempool_is_forced(ordinal, attribute, &forced);
+        CUresult result =
+                sp_driver.cuMemPoolSetAttribute(pool, attribute, is_forced ? &forced : value);
 
-        if (!device)
-                return result;
-        number = is_policy(attribute) ? (uint64_t) * (const int *)value : *(const uint64_t *)value;
-        spm_pool_set_attribute(sp_model_enter(), device->async_pool,
-                               (enum spm_pool_attribute)attribute, number);
-        sp_model_leave();
+        if (ours && result == CUDA_SUCCESS)
+                sp_mempool_was_set(pool, attribute);
         return result;
 }
 
@@ -122,46 +174,31 @@ CUresult CUDAAPI sp_on_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attrib
                                              void *value)
 {
         CUresult result = sp_driver.cuMemPoolGetAttribute(pool, attribute, value);
-        struct sp_device *device =
-                result == CUDA_SUCCESS && is_figure(attribute) && sp_route_pools() ? served(pool)
-                                                                                   : NULL;
-        uint64_t ours = 0;
+        spm_pool ours = result == CUDA_SUCCESS && is_figure(attribute) && sp_route_pools()
+                                ? ours_behind(pool)
+                                : 0;
+        uint64_t number = 0;
 
-        if (!device)
+        if (!ours)
                 return result;
-        spm_pool_get_attribute(sp_model_enter(), device->async_pool,
-                               (enum spm_pool_attribute)attribute, &ours);
+        spm_pool_get_attribute(sp_model_enter(), ours, (enum spm_pool_attribute)attribute, &number);
         sp_model_leave();
-        *(uint64_t *)value += ours;
+        *(uint64_t *)value += number;
         return result;
-}
-
-static enum spm_access access_of(CUmemAccess_flags flags)
-{
-        return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? SPM_ACCESS_READ_WRITE
-               : flags == CU_MEM_ACCESS_FLAGS_PROT_READ    ? SPM_ACCESS_READ
-                                                           : SPM_ACCESS_NONE;
 }
 
 CUresult CUDAAPI sp_on_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access,
                                           size_t count)
 {
+        int ordinal = 0;
+        bool ours = pool && sp_life_has_begun() && sp_mempool_knows(pool, &ordinal);
         CUresult result = sp_driver.cuMemPoolSetAccess(pool, access, count);
-        struct sp_device *device = result == CUDA_SUCCESS ? served(pool) : NULL;
 
-        for (size_t i = 0; device && i < count; i++) {
-                spm_pool ours = device->async_pool;
-                int peer = access[i].location.id;
-                CUstreamCaptureMode mode;
-
-                if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-                    peer == device->ordinal)
-                        continue;
-                spm_pool_set_access(sp_model_enter(), ours, peer, access_of(access[i].flags));
-                sp_model_leave();
-                mode = sp_bracket_open();
-                sp_backing_grant(ours, peer, access[i].flags);
-                sp_bracket_close(mode);
-        }
+        if (!ours || result != CUDA_SUCCESS)
+                return result;
+        for (size_t i = 0; i < count; i++)
+                if (access[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+                        sp_mempool_was_shared(pool, access[i].location.id);
+        follow_current(ordinal);
         return result;
 }

@@ -9,7 +9,7 @@
  *
  *   range, buffer id       the block's own, with the size that was asked for
  *   context, pool          of a cuMemAlloc block its context and none; of an
- *                          asynchronous block none and the default pool
+ *                          asynchronous block none and its pool
  *   legacy IPC             a part of a range cannot be shared: no
  *   handles behind it      cuMemAlloc memory has none to show
  *   SYNC_MEMOPS            mapped memory refuses the attribute; the context's
@@ -29,6 +29,7 @@
 #include "track/backing.h"
 #include "track/ledger.h"
 #include "track/limit.h"
+#include "track/mempool.h"
 #include "track/pinned.h"
 #include "track/state.h"
 
@@ -85,16 +86,6 @@ static struct sp_context *context_of(const struct spm_allocation *block)
         return context ? context : sp_pinned_owner(block->pool, NULL);
 }
 
-static CUmemoryPool pool_of(const struct spm_allocation *block)
-{
-        struct sp_device *device = NULL;
-
-        while ((device = sp_device_each(device)))
-                if (device->async_pool == block->pool)
-                        return device->default_pool;
-        return NULL;
-}
-
 /* A block that is a whole cuMemAlloc of ours can do what any other can. */
 static bool is_whole_native(const struct spm_allocation *block)
 {
@@ -129,7 +120,7 @@ static void correct(void *value, CUpointer_attribute attribute, const struct spm
                         *(unsigned int *)value = 0;
                 break;
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-                *(CUmemoryPool *)value = pool_of(block);
+                *(CUmemoryPool *)value = context ? NULL : sp_mempool_handle(block->pool);
                 break;
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
                 if (!sp_backing_is_pinned(block->cookie))

@@ -25,21 +25,6 @@
 #include "track/state.h"
 #include "track/stream.h"
 
-CUstreamCaptureMode sp_bracket_open(void)
-{
-        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-
-        if (sp_driver.cuThreadExchangeStreamCaptureMode)
-                sp_driver.cuThreadExchangeStreamCaptureMode(&mode);
-        return mode;
-}
-
-void sp_bracket_close(CUstreamCaptureMode mode)
-{
-        if (sp_driver.cuThreadExchangeStreamCaptureMode)
-                sp_driver.cuThreadExchangeStreamCaptureMode(&mode);
-}
-
 static bool is_default(const struct sp_stream *stream)
 {
         return stream->handle == CU_STREAM_LEGACY || stream->handle == CU_STREAM_PER_THREAD;

@@ -13,14 +13,8 @@
 #include <streampool/model.h>
 
 #include "driver/driver.h"
+#include "track/bracket.h"
 #include "track/context.h"
-
-/*
- * Driver calls of our own are made between these two, so that they are legal
- * while some stream of the program captures (C4, D15).
- */
-CUstreamCaptureMode sp_bracket_open(void);
-void sp_bracket_close(CUstreamCaptureMode mode);
 
 /**
  * sp_perform() - all actions in order

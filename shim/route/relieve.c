@@ -18,6 +18,7 @@
 #include "route/route.h"
 #include "route/whole.h"
 #include "stamp/stamp.h"
+#include "track/mempool.h"
 #include "track/pinned.h"
 #include "track/state.h"
 
@@ -71,6 +72,16 @@ static CUresult wait_or_look(struct sp_context *context, const struct sp_stamp *
         return result;
 }
 
+static bool has_any_pending(const struct sp_device *device)
+{
+        spm_pool pools[SP_MEMPOOLS_MAX];
+        unsigned int count = sp_mempools_on(device, pools);
+
+        while (count && !has_pending(pools[count - 1]))
+                count--;
+        return count;
+}
+
 /* A stamp now, and a bounded wait for it. */
 static CUresult wait_for_all(struct sp_context *context)
 {
@@ -121,9 +132,13 @@ static bool is_pooled_on(const struct sp_context *context, const struct sp_devic
 
 size_t sp_trim_device(struct sp_device *device, spm_pool spared)
 {
-        spm_pool async_pool = device->async_pool;
-        size_t released = async_pool && async_pool != spared ? sp_trim_pool(async_pool, 0) : 0;
+        spm_pool pools[SP_MEMPOOLS_MAX];
+        unsigned int count = sp_mempools_on(device, pools);
+        size_t released = 0;
 
+        for (unsigned int i = 0; i < count; i++)
+                if (pools[i] != spared)
+                        released += sp_trim_pool(pools[i], 0);
         for (struct sp_context *context = sp_context_each(NULL); context;
              context = sp_context_each(context))
                 if (is_pooled_on(context, device) && context->sync_pool != spared)
@@ -166,17 +181,15 @@ bool sp_relieve_host(void)
 bool sp_relieve_device(struct sp_device *device)
 {
         CUstreamCaptureMode mode;
-        spm_pool async_pool;
         size_t released;
 
         if (!device || !sp_route_pools())
                 return false;
-        async_pool = device->async_pool;
         mode = sp_bracket_open();
         for (struct sp_context *context = sp_context_each(NULL); context;
              context = sp_context_each(context))
                 if (is_pooled_on(context, device) && sp_route_may_act() &&
-                    (has_pending(context->sync_pool) || (async_pool && has_pending(async_pool))))
+                    (has_pending(context->sync_pool) || has_any_pending(device)))
                         settle(context);
         released = sp_trim_device(device, 0);
         sp_bracket_close(mode);

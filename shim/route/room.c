@@ -4,6 +4,7 @@
 
 #include "route/room.h"
 
+#include "track/mempool.h"
 #include "track/state.h"
 
 /* Less is not worth the question, which takes some microseconds. */
@@ -11,6 +12,8 @@
 
 uint64_t sp_room_idle(const struct sp_device *device)
 {
+        spm_pool pools[SP_MEMPOOLS_MAX];
+        unsigned int count = sp_mempools_on(device, pools);
         struct spm_model *model = sp_model_enter();
         struct sp_context *context = NULL;
         struct spm_stats stats;
@@ -20,8 +23,9 @@ uint64_t sp_room_idle(const struct sp_device *device)
                 if (context->device == device && !atomic_load(&context->gone) &&
                     spm_stats(model, context->sync_pool, &stats) == SPM_OK)
                         sum += stats.ready_bytes + stats.pending_bytes;
-        if (spm_stats(model, device->async_pool, &stats) == SPM_OK)
-                sum += stats.ready_bytes + stats.pending_bytes;
+        for (unsigned int i = 0; i < count; i++)
+                if (spm_stats(model, pools[i], &stats) == SPM_OK)
+                        sum += stats.ready_bytes + stats.pending_bytes;
         sp_model_leave();
         return sum;
 }
@@ -30,10 +34,15 @@ uint64_t sp_room_idle(const struct sp_device *device)
 static const struct sp_device *device_of(spm_pool pool)
 {
         const struct sp_context *current = sp_context_current();
+        spm_pool pools[SP_MEMPOOLS_MAX];
+        unsigned int count;
 
-        if (!current || (current->sync_pool != pool && current->device->async_pool != pool))
-                return NULL;
-        return current->device;
+        if (!current || current->sync_pool == pool)
+                return current ? current->device : NULL;
+        count = sp_mempools_on(current->device, pools);
+        while (count && pools[count - 1] != pool)
+                count--;
+        return count ? current->device : NULL;
 }
 
 bool sp_room_for(spm_pool pool, size_t size)

@@ -9,6 +9,7 @@
 #include "route/perform.h"
 #include "route/tick.h"
 #include "route/work.h"
+#include "track/mempool.h"
 #include "track/state.h"
 
 bool sp_route_start(void)
@@ -53,12 +54,20 @@ struct sp_stream *sp_route_pooling_stream(CUstream handle)
 {
         struct sp_stream *stream = may_pool() ? sp_stream_of(handle) : NULL;
 
-        if (!stream || !stream->context->device->async_pool || !sp_context_pools(stream->context) ||
-            !atomic_load_explicit(&stream->context->device->is_default_current,
-                                  memory_order_relaxed))
+        if (!stream || !sp_context_pools(stream->context) ||
+            !sp_route_current_pool(stream->context->device))
                 return NULL;
         sp_work_watch(stream->context);
         return stream;
+}
+
+spm_pool sp_route_pool_behind(CUmemoryPool pool, CUstream handle, struct sp_stream **stream)
+{
+        *stream = pool && may_pool() ? sp_stream_of(handle) : NULL;
+        if (!*stream || !sp_context_pools((*stream)->context))
+                return 0;
+        sp_work_watch((*stream)->context);
+        return sp_mempool_serving(pool, (*stream)->context->device);
 }
 
 bool sp_route_owns(CUdeviceptr address)

@@ -38,6 +38,20 @@ struct sp_context *sp_route_pooling_context(void);
  * it. */
 struct sp_stream *sp_route_pooling_stream(CUstream handle);
 
+/** sp_route_current_pool() - what cuMemAllocAsync is served from on @device; 0: by the driver. */
+static inline spm_pool sp_route_current_pool(const struct sp_device *device)
+{
+        return atomic_load_explicit(&device->current_pool, memory_order_relaxed);
+}
+
+/**
+ * sp_route_pool_behind() - what an allocation from a pool of the program's is served from
+ * @stream: return argument, the stream of this call
+ *
+ * Return: 0 if the driver has to serve. Memory of another device than the stream's is its own.
+ */
+spm_pool sp_route_pool_behind(CUmemoryPool pool, CUstream handle, struct sp_stream **stream);
+
 /** sp_route_pools() - is this the mode in which addresses of ours exist? */
 bool sp_route_pools(void);
 

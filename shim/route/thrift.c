@@ -7,6 +7,7 @@
 #include "base/config.h"
 #include "route/perform.h"
 #include "track/limit.h"
+#include "track/mempool.h"
 #include "track/state.h"
 
 #define GRAIN ((size_t)2 << 20) /* chunks are multiples of it */
@@ -38,6 +39,16 @@ static uint64_t trim_pool(spm_pool pool, const struct sp_device *device)
         return sp_limit_excess(device->ordinal, 0);
 }
 
+static uint64_t trim_async(const struct sp_device *device)
+{
+        spm_pool pools[SP_MEMPOOLS_MAX];
+        unsigned int count = sp_mempools_on(device, pools);
+
+        for (unsigned int i = 0; i < count; i++)
+                trim_pool(pools[i], device);
+        return sp_limit_excess(device->ordinal, 0);
+}
+
 /* Giving plain cuMemAlloc memory back would wait for the whole context (F10). */
 void sp_thrift_trim(void)
 {
@@ -48,7 +59,7 @@ void sp_thrift_trim(void)
         while ((device = sp_device_each(device))) {
                 struct sp_context *context = NULL;
 
-                if (!device->has_vmm || !trim_pool(device->async_pool, device))
+                if (!device->has_vmm || !trim_async(device))
                         continue;
                 while ((context = sp_context_each(context)))
                         if (context->device == device && sp_context_pools(context))

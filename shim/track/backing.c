@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "report/counters.h"
 #include "track/limit.h"
+#include "track/mempool.h"
 #include "track/state.h"
 
 #define GRAIN ((size_t)2 << 20)
@@ -88,17 +89,17 @@ static CUresult set_access(const struct sp_segment *segment, int device, CUmemAc
  * own entry in the model's table here. */
 static CUresult let_in(const struct sp_segment *segment)
 {
-        CUresult result =
-                set_access(segment, segment->device->ordinal, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        int home = segment->device->ordinal, devices = 0;
+        CUresult result = set_access(segment, home, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 
-        for (struct sp_device *peer = sp_device_each(NULL); peer && result == CUDA_SUCCESS;
-             peer = sp_device_each(peer)) {
-                CUmemAccess_flags flags = peer == segment->device
-                                                  ? CU_MEM_ACCESS_FLAGS_PROT_NONE
-                                                  : peer_flags(segment->pool, peer->ordinal);
+        /* A device can be let in before anything was done on it. */
+        sp_driver.cuDeviceGetCount(&devices);
+        for (int peer = 0; peer < devices && result == CUDA_SUCCESS; peer++) {
+                CUmemAccess_flags flags = peer == home ? CU_MEM_ACCESS_FLAGS_PROT_NONE
+                                                       : peer_flags(segment->pool, peer);
 
                 if (flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-                        result = set_access(segment, peer->ordinal, flags);
+                        result = set_access(segment, peer, flags);
         }
         return result;
 }
@@ -165,13 +166,11 @@ static CUresult take_place(struct sp_range *range, CUdeviceptr base, size_t size
 /* At the address that was wished for, in the range of the pool, or at one of its own. */
 static CUresult take_addresses(struct sp_segment *segment, const struct sp_backing_wish *wish)
 {
-        struct sp_range *range = wish->context ? &wish->context->range : &wish->device->range;
-
         if (!wish->address)
                 return sp_driver.cuMemAddressReserve(&segment->base, segment->size, GRAIN, 0, 0);
         segment->base = wish->address;
-        segment->range = range;
-        return take_place(range, segment->base, segment->size);
+        segment->range = wish->range;
+        return take_place(wish->range, segment->base, segment->size);
 }
 
 static CUresult map(struct sp_segment *segment, const struct sp_backing_wish *wish)
@@ -347,5 +346,5 @@ bool sp_backing_reserves(CUdeviceptr address)
         while ((device = sp_device_each(device)))
                 if (sp_range_holds(&device->range, address))
                         return true;
-        return false;
+        return sp_mempool_reserves(address);
 }

@@ -47,7 +47,8 @@ struct sp_backing_wish {
         struct sp_context *context; /* owner of the pool; NULL for an asynchronous one */
         bool is_pinned;             /* a pool of page-locked memory */
         unsigned int host_flags;    /* of that memory */
-        CUdeviceptr address;        /* in the pool's range; 0: anywhere */
+        struct sp_range *range;     /* of the pool; NULL for pinned memory */
+        CUdeviceptr address;        /* in it; 0: anywhere */
         size_t size;                /* a multiple of 2 MiB; of pinned memory, of a page */
         struct sp_spares *spares;   /* to be used first; may be NULL */
 };

@@ -15,6 +15,7 @@
 
 #include "base/lock.h"
 #include "base/log.h"
+#include "track/mempool.h"
 #include "track/pools.h"
 #include "track/state.h"
 
@@ -88,8 +89,6 @@ static struct sp_device *make_device(CUdevice ordinal)
 
 static void discard_device(struct sp_device *device)
 {
-        if (!device)
-                return;
         sp_range_leave(&device->range);
         free(device);
 }
@@ -113,7 +112,10 @@ static struct sp_device *device_of(CUdevice ordinal)
                 made = NULL;
         }
         sp_lock_drop(&table_lock);
-        discard_device(made);
+        if (made)
+                discard_device(made);
+        else
+                sp_mempool_start_default(device);
         return device;
 }
 

@@ -38,7 +38,7 @@ struct sp_device {
         CUmemoryPool default_pool;      /* the driver's; NULL where it has no pools */
         spm_pool async_pool;            /* ours; 0: asynchronous memory is the driver's */
         struct sp_range range;          /* of that pool */
-        atomic_bool is_default_current; /* cuMemAllocAsync would use default_pool */
+        _Atomic(spm_pool) current_pool; /* cuMemAllocAsync is served from it; 0: by the driver */
         atomic_bool primary_down;       /* counted in sp_primaries_down */
         struct sp_device *next;
 };

@@ -27,10 +27,10 @@ static bool is_mapped(const struct sp_device *device)
 }
 
 /* The range that a pool's segments will be in. */
-static void reserve(const struct sp_device *device, struct sp_range *range)
+static void reserve(const struct sp_device *device, struct sp_range *range, size_t memory)
 {
         if (sp_config()->mode != SP_MODE_OBSERVE && is_mapped(device))
-                sp_range_reserve(range, device->total_bytes);
+                sp_range_reserve(range, memory);
 }
 
 /* What both kinds have in common. */
@@ -67,14 +67,8 @@ static bool can_pool_async(const struct sp_device *device)
 
 void sp_pools_prepare_async(struct sp_device *device)
 {
-        CUmemoryPool current = NULL;
-
-        if (!can_pool_async(device))
-                return;
-        atomic_init(&device->is_default_current,
-                    sp_driver.cuDeviceGetMemPool(&current, device->ordinal) == CUDA_SUCCESS &&
-                            current == device->default_pool);
-        reserve(device, &device->range);
+        if (can_pool_async(device))
+                reserve(device, &device->range, device->total_bytes);
 }
 
 void sp_pools_make_async(struct sp_device *device)
@@ -86,9 +80,24 @@ void sp_pools_make_async(struct sp_device *device)
                 device->async_pool = 0;
 }
 
+bool sp_pools_make_plain(const struct sp_device *device, struct sp_range *range, spm_pool *pool)
+{
+        struct spm_pool_config wish;
+
+        if (!can_pool_async(device))
+                return false;
+        reserve(device, range, device->total_bytes / 2);
+        wish = wish_for(device, range);
+        wish.kind = SPM_POOL_ASYNC;
+        if (create(&wish, pool))
+                return true;
+        sp_range_leave(range);
+        return false;
+}
+
 void sp_pools_prepare_sync(struct sp_context *context)
 {
-        reserve(context->device, &context->range);
+        reserve(context->device, &context->range, context->device->total_bytes);
 }
 
 bool sp_pools_make_sync(struct sp_context *context)

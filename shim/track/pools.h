@@ -20,6 +20,10 @@ void sp_pools_prepare_async(struct sp_device *device);
 /** sp_pools_make_async() - that pool; 0 where there cannot be one. No driver calls. */
 void sp_pools_make_async(struct sp_device *device);
 
+/** sp_pools_make_plain() - a pool behind one of the program's, of which there may be many: its
+ * range is half as large. Return: false where there cannot be one. */
+bool sp_pools_make_plain(const struct sp_device *device, struct sp_range *range, spm_pool *pool);
+
 /** sp_pools_prepare_sync() - for the pool behind cuMemAlloc. */
 void sp_pools_prepare_sync(struct sp_context *context);
 

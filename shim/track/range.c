@@ -56,10 +56,15 @@ static bool enter(struct sp_range *range)
 
 void sp_range_leave(struct sp_range *range)
 {
-        if (!range->base || atomic_fetch_sub(&range->users, 1) != 1)
+        /* The record may be gone once nobody is in the range. */
+        CUdeviceptr base = range->base;
+        unsigned char *taken = range->taken;
+        size_t size = range->size;
+
+        if (!base || atomic_fetch_sub(&range->users, 1) != 1)
                 return;
-        sp_driver.cuMemAddressFree(range->base, range->size);
-        free(range->taken);
+        sp_driver.cuMemAddressFree(base, size);
+        free(taken);
 }
 
 CUresult sp_range_take(struct sp_range *range, CUdeviceptr address, size_t size)
