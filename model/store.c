@@ -169,6 +169,13 @@ enum spm_status spm_trim(struct spm_model *model, spm_pool id, size_t keep, size
         return spm_model_finish(model, all ? SPM_OK : SPM_AGAIN, actions);
 }
 
+enum spm_status spm_trim_due(struct spm_model *model, struct spm_actions *actions)
+{
+        actions->count = 0;
+        spm_model_finish(model, SPM_OK, actions);
+        return model->unfinished && actions->count ? SPM_AGAIN : SPM_OK;
+}
+
 enum spm_status spm_stats(const struct spm_model *model, spm_pool id, struct spm_stats *stats)
 {
         const struct spm_pool_state *pool = spm_pool_find(model, id);

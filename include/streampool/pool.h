@@ -168,6 +168,16 @@ enum spm_status spm_trim(struct spm_model *model, spm_pool pool, size_t keep, si
                          struct spm_actions *actions);
 
 /**
+ * spm_trim_due() - the rest of what a synchronisation gives back, if its list was too short for it
+ *
+ * Whatever is told to the model next gives back a part of that, too; who wants it to be over before
+ * the synchronisation returns to the program calls this.
+ *
+ * Return: SPM_OK, SPM_AGAIN (more to release: carry out, call again).
+ */
+enum spm_status spm_trim_due(struct spm_model *model, struct spm_actions *actions);
+
+/**
  * spm_tick() - time passes
  * @now: nanoseconds of any clock that only grows
  *

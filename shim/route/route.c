@@ -122,6 +122,19 @@ void sp_sync_start(struct sp_sync *sync, struct sp_context *context, struct spm_
         sp_model_leave();
 }
 
+/* The program may look at what its pools hold as soon as the call returns (U5). */
+static void trim_rest(void)
+{
+        struct spm_actions actions;
+        enum spm_status status;
+
+        do {
+                status = spm_trim_due(sp_model_enter(), &actions);
+                sp_model_leave();
+                sp_perform(&actions, NULL);
+        } while (status == SPM_AGAIN);
+}
+
 void sp_sync_finish(struct sp_sync *sync, enum spm_sync how, CUresult result)
 {
         struct spm_actions actions;
@@ -137,6 +150,8 @@ void sp_sync_finish(struct sp_sync *sync, enum spm_sync how, CUresult result)
                   spm_context_is_crowded(model, sync->context->model);
         sp_model_leave();
         sp_perform(&actions, NULL);
+        if (how == SPM_SYNC_WAIT && actions.count)
+                trim_rest();
         if (crowded)
                 sp_work_recount(sync->context);
         sp_tick();

@@ -26,8 +26,9 @@ static const struct conf_case *cases[CASES_MAX];
 static int case_count;
 
 static const struct conf_case *const groups[] = {
-        conf_lookup, conf_memory, conf_async, conf_misuse,  conf_query,   conf_kinds,   conf_vmm,
-        conf_pool,   conf_order,  conf_graph, conf_capture, conf_context, conf_process,
+        conf_lookup, conf_memory, conf_async,   conf_misuse,    conf_query,
+        conf_kinds,  conf_vmm,    conf_pool,    conf_pool_life, conf_reuse,
+        conf_order,  conf_graph,  conf_capture, conf_context,   conf_process,
 };
 
 void conf_say(const char *format, ...)

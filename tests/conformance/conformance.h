@@ -36,7 +36,7 @@ struct conf_case {
 extern const struct conf_case conf_memory[], conf_async[], conf_misuse[], conf_query[];
 extern const struct conf_case conf_context[], conf_order[], conf_capture[], conf_graph[];
 extern const struct conf_case conf_pool[], conf_kinds[], conf_vmm[], conf_lookup[];
-extern const struct conf_case conf_process[];
+extern const struct conf_case conf_process[], conf_reuse[], conf_pool_life[];
 
 /* What every case finds, unless it is CONF_COLD. Written before the first case of a process. */
 struct conf_common {

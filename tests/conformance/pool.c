@@ -2,36 +2,7 @@
 /*
  * Pool -- memory pools: attributes, accounting, trimming, life
  */
-#include "conformance.h"
-
-#include <stdint.h>
-
-#define MIB ((size_t)1 << 20)
-
-static CUmemoryPool new_pool(size_t bytes_max)
-{
-        CUmemPoolProps properties = {
-                .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = conf.device},
-        };
-        CUmemoryPool pool;
-
-#if CUDA_VERSION >= 12020
-        properties.maxSize = bytes_max;
-#else
-        (void)bytes_max;
-#endif
-        CU_OK(cu.MemPoolCreate(&pool, &properties));
-        return pool;
-}
-
-static uint64_t figure(CUmemoryPool pool, CUmemPool_attribute attribute)
-{
-        uint64_t value = 0;
-
-        CU_OK(cu.MemPoolGetAttribute(pool, attribute, &value));
-        return value;
-}
+#include "pools.h"
 
 static int flag(CUmemoryPool pool, CUmemPool_attribute attribute)
 {
@@ -39,14 +10,6 @@ static int flag(CUmemoryPool pool, CUmemPool_attribute attribute)
 
         CU_OK(cu.MemPoolGetAttribute(pool, attribute, &value));
         return value;
-}
-
-static CUmemoryPool default_pool(void)
-{
-        CUmemoryPool pool;
-
-        CU_OK(cu.DeviceGetDefaultMemPool(&pool, conf.device));
-        return pool;
 }
 
 static void say_attributes(CUmemoryPool pool)
@@ -163,6 +126,67 @@ static void threshold(void)
         }
 }
 
+/* A mark is the most there was since it was reset. */
+static void high_marks(void)
+{
+        CUmemoryPool pool = new_pool(0);
+        uint64_t zero = 0;
+        CUdeviceptr p;
+
+        set_threshold(pool, UINT64_MAX);
+        CU_OK(cu.MemAllocFromPoolAsync(&p, 64 * MIB, pool, conf.n1));
+        CU_OK(cu.MemFreeAsync(p, conf.n1));
+        CU_OK(cu.StreamSynchronize(conf.n1));
+        conf_say("used=%d", figure(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH) == 64 * MIB);
+        CODE(MemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero);
+        conf_say("used=%llu", (unsigned long long)figure(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH));
+        CODE(MemPoolTrimTo, pool, 0);
+        conf_say("reserved=%d", figure(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) >= 64 * MIB);
+        CODE(MemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &zero);
+        conf_say("reserved=%llu",
+                 (unsigned long long)figure(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH));
+        CODE(MemPoolDestroy, pool);
+}
+
+static void trim_keeps(void)
+{
+        CUmemoryPool pool = new_pool(0);
+        CUdeviceptr p, q;
+        uint64_t left;
+
+        set_threshold(pool, UINT64_MAX);
+        CU_OK(cu.MemAllocFromPoolAsync(&p, 64 * MIB, pool, conf.n1));
+        CU_OK(cu.MemAllocFromPoolAsync(&q, 64 * MIB, pool, conf.n1));
+        CU_OK(cu.MemFreeAsync(p, conf.n1));
+        CU_OK(cu.MemFreeAsync(q, conf.n1));
+        CU_OK(cu.StreamSynchronize(conf.n1));
+        CODE(MemPoolTrimTo, pool, 64 * MIB);
+        left = figure(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+        conf_say("some=%d", left >= 64 * MIB && left < 128 * MIB);
+        CODE(MemPoolTrimTo, pool, 1);
+        left = figure(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+        conf_say("little=%d", left >= 1 && left < 64 * MIB);
+        CODE(MemPoolTrimTo, pool, 0);
+        left = figure(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+        conf_say("none=%d", left == 0);
+        CODE(MemPoolDestroy, pool);
+}
+
+/* What was set before the first allocation holds after it. */
+static void set_before_use(void)
+{
+        CUmemoryPool pool = new_pool(0);
+        int off = 0;
+        CUdeviceptr p;
+
+        set_threshold(pool, 3 * MIB);
+        CU_OK(cu.MemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &off));
+        CU_OK(cu.MemAllocFromPoolAsync(&p, 4096, pool, conf.n1));
+        say_attributes(pool);
+        CU_OK(cu.MemFreeAsync(p, conf.n1));
+        CODE(MemPoolDestroy, pool);
+}
+
 static void size_limit(void)
 {
         CUmemoryPool pool = new_pool(64 * MIB);
@@ -176,58 +200,6 @@ static void size_limit(void)
         CODE(MemPoolDestroy, pool);
         CODE(MemFreeAsync, p, conf.n1);
         CODE(StreamSynchronize, conf.n1);
-}
-
-static void destroyed_with_a_live_block(void)
-{
-        CUmemoryPool pool = new_pool(0);
-        uint32_t back = 0;
-        CUdeviceptr p;
-
-        CODE(MemAllocFromPoolAsync, &p, 4096, pool, conf.n1);
-        CODE(MemPoolDestroy, pool);
-        CU_OK(cu_fill(&conf.kernels, conf.n1, p, 1024, 21));
-        CODE(StreamSynchronize, conf.n1);
-        CU_OK(cu.MemcpyDtoH(&back, p + 4092, 4));
-        conf_say("value=%u", back);
-        CODE(MemFreeAsync, p, conf.n1);
-        CODE(StreamSynchronize, conf.n1);
-}
-
-static void default_pool_stays(void)
-{
-        CODE(MemPoolDestroy, default_pool());
-        CODE(MemPoolTrimTo, default_pool(), 0);
-}
-
-static CUmemoryPool pool_of(CUdeviceptr p)
-{
-        CUmemoryPool pool = NULL;
-
-        CU_OK(cu.PointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
-        return pool;
-}
-
-static void current_pool(void)
-{
-        CUmemoryPool pool = new_pool(0), current = NULL;
-        CUdeviceptr p;
-
-        CODE(DeviceGetMemPool, &current, conf.device);
-        conf_say("default=%d", current == default_pool());
-        CODE(DeviceSetMemPool, conf.device, pool);
-        CODE(DeviceGetMemPool, &current, conf.device);
-        conf_say("set=%d", current == pool);
-        CODE(MemAllocAsync, &p, 4096, conf.n1);
-        conf_say("from_it=%d", pool_of(p) == pool);
-        CODE(MemFreeAsync, p, conf.n1);
-        CODE(StreamSynchronize, conf.n1);
-        CODE(MemPoolDestroy, pool);
-        CODE(DeviceGetMemPool, &current, conf.device);
-        conf_say("default=%d", current == default_pool());
-        CODE(MemAllocAsync, &p, 4096, conf.n1);
-        conf_say("from_default=%d", pool_of(p) == default_pool());
-        CODE(MemFreeAsync, p, conf.n1);
 }
 
 static void own_access(void)
@@ -268,10 +240,10 @@ const struct conf_case conf_pool[] = {
         {"pool.used_of_the_default_pool", used_of_the_default_pool, CONF_ALONE, NULL},
         {"pool.trim", trim, CONF_ALONE | CONF_QUIET, NULL},
         {"pool.threshold", threshold, 0, NULL},
+        {"pool.high_marks", high_marks, 0, NULL},
+        {"pool.trim_keeps", trim_keeps, 0, NULL},
+        {"pool.set_before_use", set_before_use, 0, NULL},
         {"pool.size_limit", size_limit, 0, NULL},
-        {"pool.destroyed_with_a_live_block", destroyed_with_a_live_block, 0, NULL},
-        {"pool.default_pool_stays", default_pool_stays, 0, NULL},
-        {"pool.current_pool", current_pool, 0, NULL},
         {"pool.own_access", own_access, 0, NULL},
         {"pool.frees", frees, 0, NULL},
         {NULL, NULL, 0, NULL},

@@ -145,6 +145,34 @@ Test(trims, a_query_before_the_call_changes_nothing)
         }
 }
 
+/* A list has room for so many actions; the program is to find all of it given back. */
+Test(trims, what_a_list_was_too_short_for_is_due)
+{
+        enum { BLOCKS = 3 * SPM_ACTIONS_MAX };
+        struct spm_actions actions;
+        unsigned int calls = 0;
+        uint64_t at[BLOCKS];
+        enum spm_status status;
+        int i;
+
+        for (i = 0; i < BLOCKS; i++)
+                at[i] = bench_alloc(bench.async, bench.s, SIZE);
+        for (i = 0; i < BLOCKS; i++)
+                bench_free(at[i], bench.s);
+        bench.device_done = true;
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_WAIT);
+        cr_assert_gt(reserved(), SIZE, "one list was enough");
+        do {
+                status = spm_trim_due(bench.model, &actions);
+                bench_do(&actions, NULL);
+        } while (status == SPM_AGAIN && ++calls < BLOCKS);
+        cr_expect_eq(reserved(), 0);
+        cr_expect_eq(status, SPM_OK);
+        cr_expect_geq(calls, 1);
+        cr_expect_eq(spm_trim_due(bench.model, &actions), SPM_OK);
+        cr_expect_eq(actions.count, 0);
+}
+
 /* Measured for the stream: of two blocks at 32 MiB, the driver keeps 32 MiB. */
 Test(trims, each_call_keeps_what_the_threshold_says)
 {
