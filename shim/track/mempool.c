@@ -11,6 +11,7 @@
 
 #include "track/mempool.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include "base/config.h"
@@ -227,6 +228,7 @@ static bool may_make_locked(struct sp_mempool *pool)
         if (pool->is_asked || count_locked(pool->ordinal) >= SP_MEMPOOLS_MAX - 1)
                 return false;
         pool->is_asked = true;
+        pool->is_being_made = true;
         pool->users++;
         return true;
 }
@@ -234,11 +236,13 @@ static bool may_make_locked(struct sp_mempool *pool)
 static spm_pool make(struct sp_mempool *pool, const struct sp_device *device)
 {
         spm_pool model = 0;
+        bool is_made = sp_pools_make_plain(device, &pool->range, &model);
 
-        if (sp_pools_make_plain(device, &pool->range, &model)) {
-                sp_lock_take(&table_lock);
-                pool->model = model;
-                sp_lock_drop(&table_lock);
+        sp_lock_take(&table_lock);
+        pool->model = model;
+        pool->is_being_made = false;
+        sp_lock_drop(&table_lock);
+        if (is_made) {
                 sp_mempool_take_over(pool->handle, model);
                 if (sp_mempool_note(pool->handle, 0) & SP_MEMPOOL_NATIVE)
                         model = 0;
@@ -247,21 +251,35 @@ static spm_pool make(struct sp_mempool *pool, const struct sp_device *device)
         return model;
 }
 
-spm_pool sp_mempool_serving(CUmemoryPool handle, const struct sp_device *device)
+/* Return: false if another thread is making the pool's memory; that takes it some driver calls. */
+static bool try_serving(CUmemoryPool handle, const struct sp_device *device, spm_pool *model)
 {
         struct sp_mempool *pool, *to_make = NULL;
-        spm_pool model = 0;
+        bool is_known = true;
 
+        *model = 0;
         sp_lock_take(&table_lock);
         pool = find_locked(handle);
         if (pool && pool->ordinal == device->ordinal && !(pool->notes & SP_MEMPOOL_NATIVE)) {
-                model = pool->is_default ? device->async_pool : pool->model;
-                if (!model && !pool->is_default && sp_config()->mode == SP_MODE_POOL &&
+                is_known = !pool->is_being_made;
+                *model = pool->is_default ? device->async_pool : pool->model;
+                if (!*model && !pool->is_default && sp_config()->mode == SP_MODE_POOL &&
                     may_make_locked(pool))
                         to_make = pool;
         }
         sp_lock_drop(&table_lock);
-        return to_make ? make(to_make, device) : model;
+        if (to_make)
+                *model = make(to_make, device);
+        return is_known;
+}
+
+spm_pool sp_mempool_serving(CUmemoryPool handle, const struct sp_device *device)
+{
+        spm_pool model;
+
+        while (!try_serving(handle, device, &model))
+                sched_yield();
+        return model;
 }
 
 CUmemoryPool sp_mempool_handle(spm_pool model)

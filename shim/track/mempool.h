@@ -46,6 +46,7 @@ struct sp_mempool {
         bool is_default;     /* written once. The memory behind it is the device record's */
         bool is_destroyed;
         bool is_asked;         /* @model was made, is being made, or could not be */
+        bool is_being_made;    /* by one thread, for which others wait */
         unsigned int notes;    /* of enum sp_mempool_note */
         unsigned int users;    /* calls that look at the record with no lock held */
         spm_pool model;        /* of a pool of the program's; 0: nothing was allocated yet */

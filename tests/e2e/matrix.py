@@ -276,6 +276,43 @@ def page_locked():
     note(sum(calls.get(symbol, 0) for symbol in pinned) == 20078, f'off: {calls}')
 
 
+def pools():
+    """Memory pools that come and go under the threads that use them."""
+    runs = [same(app('pools', 400, 1))['pool']]
+    runs.append(same(app('pools', 400, 2), modes=('pool',), SIM_TIME='threads')['pool'])
+    # The driver's own pools are larger, and would not have enough.
+    for seed, time in ((3, 'virtual'), (4, 'threads')):
+        runs.append(shimmed(app('pools', 400, seed), SIM_TIME=time, SIM_MEMORY='64M'))
+    for run in runs:
+        clean(run, 'pools')
+        words = run.out.split()
+        note(words[2:] == ['mismatches', '0'], run.out)
+        served = {row['kind']: row['pooled'] for row in run.report['memory']}
+        note(served['async'] >= int(words[1]) * 9 // 10, f'{served} of {words[1]} blocks were ours')
+    run = same(app('pools', 400, 1), modes=('pool',), STREAMPOOL_BACKING='native')['pool']
+    served = {row['kind']: row['pooled'] for row in run.report['memory']}
+    note(not served.get('async'), 'native backing cannot outlive contexts')
+
+
+def pool_options():
+    """STREAMPOOL_POOL_* set what the program's pools begin with, in every mode but off."""
+    usual = '1 1 1 0\n' * 2
+    wanted = '0 1 0 33554432\n' * 2
+    settings = dict(STREAMPOOL_POOL_FOLLOW='0', STREAMPOOL_POOL_OPPORTUNISTIC='1',
+                    STREAMPOOL_POOL_INTERNAL='0', STREAMPOOL_POOL_THRESHOLD='32M')
+    note(alone(app('pools', 'say')).out == usual, 'pools say alone')
+    for mode in MODES:
+        for backing in ('auto', 'native'):
+            result = shimmed(app('pools', 'say'), mode, STREAMPOOL_BACKING=backing)
+            note(result.out == usual, f'{mode} {backing}, without options: {result.out}')
+            result = shimmed(app('pools', 'say'), mode, STREAMPOOL_BACKING=backing, **settings)
+            note(result.out == (usual if mode == 'off' else wanted), f'{mode}: {result.out}')
+    result = shimmed(app('pools', 'say'), STREAMPOOL_POOL_THRESHOLD='50%', SIM_MEMORY='1G')
+    note(result.out == '1 1 1 536870912\n' * 2, f'a share: {result.out}')
+    result = shimmed(app('pools', 'say'), STREAMPOOL_POOL_FOLLOW='perhaps')
+    note(result.out == usual and 'STREAMPOOL_POOL_FOLLOW=perhaps' in result.err, result.err)
+
+
 def free_sync():
     """STREAMPOOL_FREE=sync keeps the device-wide wait of cuMemFree."""
     for time in ('virtual', 'threads'):
@@ -451,8 +488,9 @@ def injection_illegal():
 
 SUITES = {function.__name__: function for function in (
     faults, first_light, exchange, exit_code, report_paths, out_of_memory, retries, pressure,
-    page_locked, free_sync, belts, random_programs, small_device, growths, torture, deadlocks, threads,
-    quarrels, devices, limits, shortages, injection_value, injection_memory, injection_illegal)}
+    page_locked, pools, pool_options, free_sync, belts, random_programs, small_device, growths,
+    torture, deadlocks, threads, quarrels, devices, limits, shortages, injection_value,
+    injection_memory, injection_illegal)}
 
 
 def main():

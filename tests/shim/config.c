@@ -320,6 +320,36 @@ Test(parse, amount_is_a_size_or_a_share)
         cr_expect_eq(sp_amount_bytes(amount, 5), 1ULL << 30);
 }
 
+Test(parse, an_amount_without_a_default_may_be_left_out)
+{
+        read_from("STREAMPOOL_LOG=1", NULL);
+        cr_expect_not(config.pool_threshold.is_given);
+        read_from("STREAMPOOL_POOL_THRESHOLD=", NULL);
+        cr_expect_not(config.pool_threshold.is_given);
+        read_from("STREAMPOOL_POOL_THRESHOLD=0", NULL);
+        cr_expect(config.pool_threshold.is_given);
+        cr_expect_eq(config.pool_threshold.bytes, 0);
+        cr_expect(config.keep.is_given);
+}
+
+Test(parse, a_switch_is_a_flag_or_nothing)
+{
+        enum sp_switch position = SP_SWITCH_ON;
+
+        cr_expect_not(sp_parse_switch("2", "", &position));
+        cr_expect_not(sp_parse_switch("unset", "", &position));
+        cr_expect_eq(position, SP_SWITCH_ON, "written by a parser that failed");
+        cr_expect(sp_parse_switch("no", "", &position));
+        cr_expect_eq(position, SP_SWITCH_OFF);
+        cr_expect(sp_parse_switch("1", "", &position));
+        cr_expect_eq(position, SP_SWITCH_ON);
+        cr_expect(sp_parse_switch("", "", &position));
+        cr_expect_eq(position, SP_SWITCH_UNSET);
+        read_from("STREAMPOOL_POOL_FOLLOW=0", NULL);
+        cr_expect_eq(config.pool_follow, SP_SWITCH_OFF);
+        cr_expect_eq(config.pool_internal, SP_SWITCH_UNSET);
+}
+
 Test(parse, choice_is_one_whole_word)
 {
         unsigned int choice = 77;
