@@ -4,6 +4,8 @@
  * Memory pools -- is a plain pool's memory ours, and everything else the driver's?
  */
 
+#include <pthread.h>
+
 #include "report/counters.h"
 #include "report/figures.h"
 #include "route/perform.h"
@@ -196,4 +198,42 @@ Test(mempool, that_is_one_too_many_is_the_drivers)
         alloc_from(pool[SP_MEMPOOLS_MAX - 1], 600);
         cr_expect_eq(drivers(pool[SP_MEMPOOLS_MAX - 1], CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 5000,
                      "there is room again");
+}
+
+static CUmemoryPool fresh;
+static pthread_barrier_t barrier;
+
+static void *allocate_at_once(void *argument)
+{
+        CUdeviceptr *pointer = argument;
+
+        pthread_barrier_wait(&barrier);
+        *pointer = alloc_from(fresh, 5000);
+        return NULL;
+}
+
+/* One makes its memory, and the others have to wait for that. */
+Test(mempool, that_is_new_to_many_threads_is_ours_for_all_of_them)
+{
+        enum { THREADS = 4, ROUNDS = 50 };
+
+        pthread_barrier_init(&barrier, NULL, THREADS);
+        for (int round = 0; round < ROUNDS; round++) {
+                CUdeviceptr pointers[THREADS];
+                pthread_t threads[THREADS];
+
+                fresh = plain();
+                for (int i = 0; i < THREADS; i++)
+                        cr_assert_eq(
+                                pthread_create(&threads[i], NULL, allocate_at_once, &pointers[i]),
+                                0);
+                for (int i = 0; i < THREADS; i++)
+                        pthread_join(threads[i], NULL);
+                cr_expect_not(is_drivers(fresh), "round %d", round);
+                cr_expect_eq(told(fresh, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 5000 * THREADS);
+                for (int i = 0; i < THREADS; i++)
+                        give_back(pointers[i]);
+                destroy(fresh);
+                synchronise();
+        }
 }

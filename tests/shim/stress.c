@@ -8,6 +8,8 @@
  * allocate both ways, hand every third block to the next thread to be freed
  * there, record, wait and synchronise; each block is filled by a kernel of its
  * owner and watched by another, which is still running when the block is freed.
+ * Blocks also come from a memory pool that all share, and some threads have one
+ * of their own, which is replaced now and then while a block of it is in use.
  *
  *   stress [threads] [rounds]
  */
@@ -34,6 +36,7 @@ struct worker {
         CUstream streams[2];
         CUstream stream; /* of this round; a block freed in one round comes back in the next */
         CUevent event;
+        CUmemoryPool pool; /* of every fourth thread: addresses are scarce under a sanitizer */
         uint32_t *mismatches;
         _Atomic CUdeviceptr mailbox; /* a synchronous block of the neighbour's, to be freed here */
         unsigned int failures;
@@ -43,6 +46,7 @@ static struct worker workers[THREADS_MAX];
 static unsigned int worker_count;
 static CUcontext context;
 static CUfunction fill, watch;
+static CUmemoryPool shared_pool, default_pool;
 
 static void expect(struct worker *worker, CUresult result, const char *what)
 {
@@ -76,6 +80,41 @@ static void use(struct worker *worker, CUdeviceptr block, uint32_t value)
         launch(worker, watch, watch_arguments);
 }
 
+static CUresult make_pool(CUmemoryPool *pool)
+{
+        CUmemPoolProps plain = {
+                .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+        };
+
+        return sp_on_cuMemPoolCreate(pool, &plain);
+}
+
+static void use_pools(struct worker *worker, unsigned int round, size_t bytes)
+{
+        CUmemoryPool pool = round % 2 || !worker->pool ? shared_pool : worker->pool;
+        int allowed = round % 3 != 0;
+        CUdeviceptr block;
+
+        expect(worker, sp_on_cuMemAllocFromPoolAsync(&block, bytes, pool, worker->stream),
+               "cuMemAllocFromPoolAsync");
+        use(worker, block, round * 31);
+        if (round % 32 == 0 && worker->pool) {
+                expect(worker, sp_on_cuMemPoolDestroy(worker->pool), "cuMemPoolDestroy");
+                expect(worker, make_pool(&worker->pool), "cuMemPoolCreate");
+        }
+        if (round % 8 == 0)
+                expect(worker,
+                       sp_on_cuMemPoolSetAttribute(pool == shared_pool ? pool : worker->pool,
+                                                   CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
+                                                   &allowed),
+                       "cuMemPoolSetAttribute");
+        if (round % 16 == 5)
+                expect(worker, sp_on_cuDeviceSetMemPool(0, allowed ? shared_pool : default_pool),
+                       "cuDeviceSetMemPool");
+        expect(worker, sp_on_cuMemFreeAsync(block, worker->stream), "cuMemFreeAsync");
+}
+
 static void round_of(struct worker *worker, unsigned int round)
 {
         struct worker *next = &workers[(worker->number + 1) % worker_count];
@@ -92,6 +131,7 @@ static void round_of(struct worker *worker, unsigned int round)
         expect(worker, sp_on_cuMemHostAlloc(&host, 4 * WORDS << round % 9, 0), "cuMemHostAlloc");
         use(worker, (CUdeviceptr)(uintptr_t)host, round);
         expect(worker, sp_on_cuMemFreeHost(host), "cuMemFreeHost");
+        use_pools(worker, round, bytes);
         expect(worker, sp_on_cuEventRecord(worker->event, worker->stream), "cuEventRecord");
         expect(worker, sp_on_cuStreamWaitEvent(worker->stream, next->event, 0),
                "cuStreamWaitEvent");
@@ -132,6 +172,8 @@ static bool start(void)
                cuDeviceGet(&device, 0) == CUDA_SUCCESS &&
                sp_driver.cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS &&
                cuCtxSetCurrent(context) == CUDA_SUCCESS &&
+               make_pool(&shared_pool) == CUDA_SUCCESS &&
+               sp_driver.cuDeviceGetDefaultMemPool(&default_pool, device) == CUDA_SUCCESS &&
                sp_driver.cuModuleLoadData(&module, "") == CUDA_SUCCESS &&
                cuModuleGetFunction(&fill, module, "fill") == CUDA_SUCCESS &&
                cuModuleGetFunction(&watch, module, "watch") == CUDA_SUCCESS;
@@ -143,6 +185,7 @@ static bool prepare(struct worker *worker, unsigned int number, unsigned int rou
         worker->rounds = rounds;
         return sp_on_cuStreamCreate(&worker->streams[0], CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
                sp_on_cuStreamCreate(&worker->streams[1], CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+               (number % 4 || make_pool(&worker->pool) == CUDA_SUCCESS) &&
                sp_driver.cuEventCreate(&worker->event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
                sp_driver.cuMemHostAlloc((void **)&worker->mismatches, sizeof(uint32_t), 0) ==
                        CUDA_SUCCESS;
@@ -171,8 +214,10 @@ int main(int count, char **arguments)
                 return 1;
         }
         for (unsigned int i = 0; i < worker_count; i++)
-                if (!prepare(&workers[i], i, rounds))
+                if (!prepare(&workers[i], i, rounds)) {
+                        fprintf(stderr, "stress: thread %u cannot be prepared\n", i);
                         return 1;
+                }
         for (unsigned int i = 0; i < worker_count; i++)
                 if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
                         return 1;
