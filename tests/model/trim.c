@@ -112,6 +112,22 @@ Test(trim, some_free_memory_may_be_kept_whatever_the_threshold_says)
         cr_expect_eq(bench_stats(pool).ready_bytes, 64 * MIB);
 }
 
+Test(trim, nothing_is_kept_beyond_a_threshold_that_was_set)
+{
+        struct spm_pool_config config = {.kind = SPM_POOL_ASYNC, .keep = 256 * MIB};
+        spm_pool pool = bench_pool(config);
+
+        free_two(pool, bench.s);
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_WAIT);
+        cr_expect_eq(bench_stats(pool).ready_bytes, 128 * MIB);
+        spm_pool_set_attribute(bench.model, pool, SPM_ATTR_RELEASE_THRESHOLD, 0);
+        spm_pool_get_config(bench.model, pool, &config);
+        cr_expect_eq(config.keep, 0);
+        free_two(pool, bench.s);
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_WAIT);
+        cr_expect_eq(bench_stats(pool).reserved_current, 0);
+}
+
 Test(trim, memory_that_is_given_back_by_a_barrier_waits_for_one)
 {
         struct spm_pool_config config = {
