@@ -75,10 +75,8 @@ static bool is_plain(const CUmemPoolProps *props)
 
 CUresult CUDAAPI sp_on_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
-        CUresult result = sp_driver.cuMemPoolCreate(pool, props);
+        CUresult result = SP_ASK(sp_driver.cuMemPoolCreate(pool, props));
 
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
-                result = sp_driver.cuMemPoolCreate(pool, props);
         if (result == CUDA_SUCCESS && sp_life_has_begun() && is_plain(props))
                 sp_mempool_made(*pool, props->location.id);
         return result;
@@ -146,6 +144,12 @@ CUresult CUDAAPI sp_on_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 
 /* what is set, and what is asked */
 
+/* Whichever call comes first: what options say of a pool is in force when the program looks. */
+static bool knows(CUmemoryPool pool, int *ordinal)
+{
+        return pool && sp_life_has_begun() && sp_mempool_knows(pool, ordinal);
+}
+
 static bool is_figure(CUmemPool_attribute attribute)
 {
         return attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ||
@@ -160,7 +164,7 @@ CUresult CUDAAPI sp_on_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attrib
 {
         union sp_mempool_value forced;
         int ordinal = 0;
-        bool ours = pool && sp_life_has_begun() && sp_mempool_knows(pool, &ordinal);
+        bool ours = knows(pool, &ordinal);
         bool is_forced = ours && value && sp_mempool_is_forced(ordinal, attribute, &forced);
         CUresult result =
                 sp_driver.cuMemPoolSetAttribute(pool, attribute, is_forced ? &forced : value);
@@ -173,12 +177,15 @@ CUresult CUDAAPI sp_on_cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attrib
 CUresult CUDAAPI sp_on_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
                                              void *value)
 {
+        int ordinal = 0;
+        bool is_ours = knows(pool, &ordinal);
         CUresult result = sp_driver.cuMemPoolGetAttribute(pool, attribute, value);
-        spm_pool ours = result == CUDA_SUCCESS && is_figure(attribute) && sp_route_pools()
-                                ? ours_behind(pool)
-                                : 0;
         uint64_t number = 0;
+        spm_pool ours;
 
+        if (!is_ours || result != CUDA_SUCCESS || !is_figure(attribute) || !sp_route_pools())
+                return result;
+        ours = sp_mempool_model(pool);
         if (!ours)
                 return result;
         spm_pool_get_attribute(sp_model_enter(), ours, (enum spm_pool_attribute)attribute, &number);
@@ -191,7 +198,7 @@ CUresult CUDAAPI sp_on_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDe
                                           size_t count)
 {
         int ordinal = 0;
-        bool ours = pool && sp_life_has_begun() && sp_mempool_knows(pool, &ordinal);
+        bool ours = knows(pool, &ordinal);
         CUresult result = sp_driver.cuMemPoolSetAccess(pool, access, count);
 
         if (!ours || result != CUDA_SUCCESS)

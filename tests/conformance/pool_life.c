@@ -185,6 +185,65 @@ static void beside_a_capture(void)
         CODE(StreamSynchronize, conf.n2);
 }
 
+/* A pool that was not made to be shared. */
+static void export_of_a_block(void)
+{
+        CUmemPoolPtrExportData data;
+        CUmemoryPool pool = new_pool(0);
+        CUdeviceptr p;
+        int handle = -1;
+
+        CU_OK(cu.MemAllocFromPoolAsync(&p, 4096, pool, conf.n1));
+        CODE(MemPoolExportPointer, &data, p);
+        CODE(MemPoolExportToShareableHandle, &handle, pool,
+             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+        CODE(MemFreeAsync, p, conf.n1);
+        CODE(MemPoolDestroy, pool);
+}
+
+/* Another device writes what it was let into: what there was, and what came after. */
+static void used_by_a_peer(void)
+{
+        CUmemAccessDesc access = {
+                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1},
+                .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+        CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        uint32_t words[2] = {0, 0};
+        struct cu_kernels kernels;
+        CUmemoryPool pool;
+        CUdeviceptr p, q;
+        CUcontext other;
+        int can = 0;
+
+        if (cu.DeviceCanAccessPeer(&can, 1, conf.device) != CUDA_SUCCESS || !can) {
+                conf_say("skipped: no second device that can");
+                return;
+        }
+        pool = new_pool(0);
+        CU_OK(cu.DevicePrimaryCtxRetain(&other, 1));
+        CU_OK(cu.MemAllocFromPoolAsync(&p, MIB, pool, conf.n1));
+        CODE(MemPoolSetAccess, pool, &access, 1);
+        CODE(MemPoolGetAccess, &flags, pool, &access.location);
+        conf_say("access=%d", (int)flags);
+        CU_OK(cu.MemAllocFromPoolAsync(&q, 40 * MIB, pool, conf.n1));
+        CODE(StreamSynchronize, conf.n1);
+        CODE(CtxSetCurrent, other);
+        cu_load_kernels(&kernels);
+        CU_OK(cu_fill(&kernels, NULL, p, MIB / 4, 5));
+        CU_OK(cu_fill(&kernels, NULL, q, 40 * MIB / 4, 6));
+        CODE(CtxSynchronize);
+        CODE(CtxSetCurrent, conf.context);
+        CU_OK(cu.MemcpyDtoH(&words[0], p, 4));
+        CU_OK(cu.MemcpyDtoH(&words[1], q + 40 * MIB - 4, 4));
+        conf_say("words=%u,%u", words[0], words[1]);
+        CODE(MemFreeAsync, p, conf.n1);
+        CODE(MemFreeAsync, q, conf.n1);
+        CODE(MemPoolDestroy, pool);
+        CODE(StreamSynchronize, conf.n1);
+        CODE(DevicePrimaryCtxRelease, 1);
+}
+
 const struct conf_case conf_pool_life[] = {
         {"pool.destroyed_with_a_live_block", destroyed_with_a_live_block, 0, NULL},
         {"pool.default_pool_stays", default_pool_stays, 0, NULL},
@@ -195,6 +254,8 @@ const struct conf_case conf_pool_life[] = {
         {"pool.captured", captured, 0, NULL},
         {"pool.beside_a_capture", beside_a_capture, CONF_ALONE, NULL},
         {"pool.pools_are_apart", pools_are_apart, 0, NULL},
+        {"pool.export_of_a_block", export_of_a_block, 0, NULL},
+        {"pool.used_by_a_peer", used_by_a_peer, CONF_ALONE, NULL},
         {"pool.current_pool_is_one", current_pool_is_one, CONF_ALONE, NULL},
         {NULL, NULL, 0, NULL},
 };

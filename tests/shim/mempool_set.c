@@ -217,6 +217,15 @@ Test(mempool_options, give_way_to_an_early_program)
         expect(pool, FOLLOW, 0);
 }
 
+Test(mempool_options, are_in_force_when_the_program_looks)
+{
+        all_options();
+        begin_on(0);
+        cr_expect_eq(told(default_of(0), THRESHOLD), 5 * MIB);
+        cr_expect_eq(told(default_of(1), FOLLOW), 0);
+        cr_assert_null(sp_device_each(NULL));
+}
+
 Test(mempool_options, stay_if_they_are_to)
 {
         CUmemoryPool pool;
