@@ -12,12 +12,10 @@
 #include "track/pinned.h"
 #include "track/state.h"
 
-static void add_pool(struct sp_figures *figures, struct spm_model *model, spm_pool pool, int device,
-                     enum sp_pool_class class)
+static void add_figures(struct sp_figures *figures, const struct spm_stats *stats, int device,
+                        enum sp_pool_class class)
 {
-        struct spm_stats stats;
-
-        if (!pool || spm_stats(model, pool, &stats) != SPM_OK || !stats.allocs)
+        if (!stats->allocs)
                 return;
         if (figures->pools == SP_FIGURES_POOLS) {
                 figures->pools_left_out++;
@@ -26,22 +24,31 @@ static void add_pool(struct sp_figures *figures, struct spm_model *model, spm_po
         figures->pool[figures->pools++] = (struct sp_pool_figures){
                 .device = device,
                 .class = class,
-                .requested = stats.used_current,
-                .requested_high = stats.used_high,
-                .rounded = stats.rounded_current,
-                .reserved = stats.reserved_current,
-                .reserved_high = stats.reserved_high,
-                .pending = stats.pending_bytes,
-                .ready = stats.ready_bytes,
-                .largest_ready = stats.largest_ready,
-                .live = stats.live_blocks,
-                .allocs = stats.allocs,
-                .frees = stats.frees,
-                .hits = stats.hits,
-                .grows = stats.grows,
-                .releases = stats.releases,
-                .moves = stats.moves,
+                .requested = stats->used_current,
+                .requested_high = stats->used_high,
+                .rounded = stats->rounded_current,
+                .reserved = stats->reserved_current,
+                .reserved_high = stats->reserved_high,
+                .pending = stats->pending_bytes,
+                .ready = stats->ready_bytes,
+                .largest_ready = stats->largest_ready,
+                .live = stats->live_blocks,
+                .allocs = stats->allocs,
+                .frees = stats->frees,
+                .hits = stats->hits,
+                .grows = stats->grows,
+                .releases = stats->releases,
+                .moves = stats->moves,
         };
+}
+
+static void add_pool(struct sp_figures *figures, struct spm_model *model, spm_pool pool, int device,
+                     enum sp_pool_class class)
+{
+        struct spm_stats stats;
+
+        if (pool && spm_stats(model, pool, &stats) == SPM_OK)
+                add_figures(figures, &stats, device, class);
 }
 
 static const char *backing_name(void)
@@ -58,8 +65,12 @@ static void add_async(struct sp_figures *figures, const struct sp_device *device
 {
         spm_pool pools[SP_MEMPOOLS_MAX];
         unsigned int count = sp_mempools_on(device, pools);
-        struct spm_model *model = sp_model_enter_bounded();
+        struct spm_stats ended;
+        struct spm_model *model;
 
+        if (sp_mempool_sum_ended(device, &ended))
+                add_figures(figures, &ended, device->ordinal, SP_CLASS_ASYNC);
+        model = sp_model_enter_bounded();
         if (!model)
                 return;
         for (unsigned int i = 0; i < count; i++)
@@ -96,7 +107,7 @@ void sp_route_figures(struct sp_figures *figures)
                 add_async(figures, device);
 }
 
-static void reset_async(const struct sp_device *device)
+static void reset_async(struct sp_device *device)
 {
         spm_pool pools[SP_MEMPOOLS_MAX];
         unsigned int count = sp_mempools_on(device, pools);
@@ -107,6 +118,7 @@ static void reset_async(const struct sp_device *device)
         for (unsigned int i = 0; i < count; i++)
                 (void)spm_reset_peaks(model, pools[i]);
         sp_model_leave();
+        sp_mempool_reset_ended(device);
 }
 
 void sp_route_reset_peaks(void)

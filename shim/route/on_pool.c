@@ -82,11 +82,14 @@ CUresult CUDAAPI sp_on_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps 
         return result;
 }
 
-/* What is live stays until it is freed. */
-static void destroy_ours(spm_pool pool)
+/* What is live stays until it is freed. @stats: what there was */
+static void destroy_ours(spm_pool pool, struct spm_stats *stats)
 {
         struct spm_actions actions;
         enum spm_status status;
+
+        (void)spm_stats(sp_model_enter(), pool, stats);
+        sp_model_leave();
 
         do {
                 status = spm_pool_destroy(sp_model_enter(), pool, &actions);
@@ -101,6 +104,7 @@ CUresult CUDAAPI sp_on_cuMemPoolDestroy(CUmemoryPool pool)
         struct sp_mempool *ours = pool && sp_life_has_begun() ? sp_mempool_take(pool) : NULL;
         CUresult result = sp_driver.cuMemPoolDestroy(pool);
         struct sp_device *device = NULL;
+        struct spm_stats stats = {0};
 
         if (ours && result != CUDA_SUCCESS)
                 sp_mempool_put_back(ours);
@@ -111,8 +115,8 @@ CUresult CUDAAPI sp_on_cuMemPoolDestroy(CUmemoryPool pool)
         if (!ours)
                 return result;
         if (ours->model)
-                destroy_ours(ours->model);
-        sp_mempool_end(ours);
+                destroy_ours(ours->model, &stats);
+        sp_mempool_end(ours, &stats);
         return result;
 }
 

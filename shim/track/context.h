@@ -39,6 +39,7 @@ struct sp_device {
         spm_pool async_pool;            /* ours; 0: asynchronous memory is the driver's */
         struct sp_range range;          /* of that pool */
         _Atomic(spm_pool) current_pool; /* cuMemAllocAsync is served from it; 0: by the driver */
+        struct spm_stats ended;         /* of pools that were destroyed; guarded as in mempool.c */
         atomic_bool primary_down;       /* counted in sp_primaries_down */
         struct sp_device *next;
 };

@@ -161,10 +161,52 @@ void sp_mempool_put_back(struct sp_mempool *pool)
         sp_lock_drop(&table_lock);
 }
 
-void sp_mempool_end(struct sp_mempool *pool)
+static uint64_t higher(uint64_t a, uint64_t b)
+{
+        return a > b ? a : b;
+}
+
+/* Pools that came after one another never held what their marks add up to. */
+static void sum_up_locked(int ordinal, const struct spm_stats *stats)
+{
+        struct sp_device *device = sp_device_of_ordinal(ordinal);
+        struct spm_stats *sum = device ? &device->ended : NULL;
+
+        if (!sum)
+                return;
+        sum->used_high = higher(sum->used_high, stats->used_high);
+        sum->reserved_high = higher(sum->reserved_high, stats->reserved_high);
+        sum->allocs += stats->allocs;
+        sum->frees += stats->frees;
+        sum->hits += stats->hits;
+        sum->grows += stats->grows;
+        sum->releases += stats->releases;
+        sum->moves += stats->moves;
+}
+
+bool sp_mempool_sum_ended(const struct sp_device *device, struct spm_stats *stats)
+{
+        if (!sp_lock_take_bounded(&table_lock, PATIENCE_MS))
+                return false;
+        *stats = device->ended;
+        sp_lock_drop(&table_lock);
+        return true;
+}
+
+void sp_mempool_reset_ended(struct sp_device *device)
+{
+        if (!sp_lock_take_bounded(&table_lock, PATIENCE_MS))
+                return;
+        device->ended.used_high = 0;
+        device->ended.reserved_high = 0;
+        sp_lock_drop(&table_lock);
+}
+
+void sp_mempool_end(struct sp_mempool *pool, const struct spm_stats *stats)
 {
         sp_range_leave(&pool->range);
         sp_lock_take(&table_lock);
+        sum_up_locked(pool->ordinal, stats);
         pool->is_destroyed = true;
         pool->users--;
         sweep_locked();

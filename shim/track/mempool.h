@@ -79,7 +79,21 @@ bool sp_mempool_knows(CUmemoryPool handle, int *ordinal);
  */
 struct sp_mempool *sp_mempool_take(CUmemoryPool handle);
 void sp_mempool_put_back(struct sp_mempool *pool);
-void sp_mempool_end(struct sp_mempool *pool);
+
+/** sp_mempool_end() - @stats: of the model's pool before it was destroyed; zeros if there was none
+ */
+void sp_mempool_end(struct sp_mempool *pool, const struct spm_stats *stats);
+
+/**
+ * sp_mempool_sum_ended() - of the pools of @device that were destroyed, for the report
+ * @stats: return argument: sums of what was counted, and the highest of their high marks
+ *
+ * Return: false if somebody keeps the lock.
+ */
+bool sp_mempool_sum_ended(const struct sp_device *device, struct spm_stats *stats);
+
+/** sp_mempool_reset_ended() - none of them holds anything now, so their high marks are 0. */
+void sp_mempool_reset_ended(struct sp_device *device);
 
 /* its memory */
 

@@ -5,6 +5,7 @@
  */
 
 #include "report/counters.h"
+#include "report/figures.h"
 #include "tests/shim/pooling.h"
 #include "track/backing.h"
 
@@ -176,4 +177,35 @@ Test(mempool_life, leaves_nothing_behind)
         cr_expect_eq(sim_calls("cuMemAddressReserve") - reserved, 200);
         cr_expect_eq(sim_calls("cuMemAddressFree") - freed, 200);
         cr_expect_eq(sp_counter_sum(SP_COUNTER_allocs_pooled), 200);
+}
+
+/* A pool is often destroyed before the report is written. */
+Test(mempool_life, is_told_in_the_report)
+{
+        struct sp_figures figures = {0};
+
+        for (int i = 0; i < 3; i++) {
+                CUmemoryPool pool = plain();
+
+                give_back(alloc_from(pool, (size_t)(1 + i) * MIB));
+                give_back(alloc_from(pool, 4096));
+                destroy(pool);
+                synchronise();
+        }
+        alloc(600);
+        sp_route_figures(&figures);
+        cr_assert_eq(figures.pools, 2);
+        cr_expect_eq(figures.pool[0].class, SP_CLASS_ASYNC);
+        cr_expect_eq(figures.pool[0].allocs, 6);
+        cr_expect_eq(figures.pool[0].frees, 6);
+        cr_expect_eq(figures.pool[0].requested_high, 3 * MIB);
+        cr_expect_geq(figures.pool[0].reserved_high, 3 * MIB);
+        cr_expect_eq(figures.pool[0].reserved, 0);
+        cr_expect_eq(figures.pool[1].requested, 600);
+
+        sp_route_reset_peaks();
+        figures = (struct sp_figures){0};
+        sp_route_figures(&figures);
+        cr_expect_eq(figures.pool[0].allocs, 6);
+        cr_expect_eq(figures.pool[0].requested_high, 0);
 }
