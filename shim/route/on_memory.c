@@ -291,14 +291,30 @@ static CUresult forward_alloc_async(CUdeviceptr *pointer, size_t size, CUstream 
         return result;
 }
 
+/* The current pool can be destroyed by another thread just now: then there is another one. */
+static bool serve_current(struct sp_stream *stream, size_t size, struct spm_allocation *block)
+{
+        const struct sp_device *device = stream->context->device;
+        spm_pool now = sp_route_current_pool(device), pool;
+
+        do {
+                pool = now;
+                if (pool && sp_serve(pool, stream->model, size, block))
+                        return true;
+                now = sp_route_current_pool(device);
+        } while (now != pool);
+        return false;
+}
+
 CUresult CUDAAPI sp_on_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstream handle)
 {
         struct sp_stream *stream = pointer && size ? sp_route_pooling_stream(handle) : NULL;
         struct spm_allocation block;
 
-        if (!stream ||
-            !sp_serve(sp_route_current_pool(stream->context->device), stream->model, size, &block))
-                return forward_alloc_async(pointer, size, handle, stream != NULL);
+        if (!stream || !serve_current(stream, size, &block))
+                return forward_alloc_async(pointer, size, handle,
+                                           stream &&
+                                                   sp_route_current_pool(stream->context->device));
         write_down(&block, SP_KIND_ASYNC, stream->context, handle);
         *pointer = block.address;
         return CUDA_SUCCESS;

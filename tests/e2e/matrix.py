@@ -283,6 +283,9 @@ def pools():
     # The driver's own pools are larger, and would not have enough.
     for seed, time in ((3, 'virtual'), (4, 'threads')):
         runs.append(shimmed(app('pools', 400, seed), SIM_TIME=time, SIM_MEMORY='64M'))
+    # Under a limit a pool that is destroyed is not to be taken for one that is full.
+    for seed in range(11, 16):
+        runs.append(shimmed(app('pools', 1000, seed), SIM_TIME='threads', STREAMPOOL_LIMIT='128M'))
     for run in runs:
         clean(run, 'pools')
         words = run.out.split()
