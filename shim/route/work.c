@@ -23,6 +23,8 @@
 
 #include "route/work.h"
 
+#include <sched.h>
+
 #include "base/config.h"
 #include "base/life.h"
 #include "report/counters.h"
@@ -56,6 +58,38 @@ static bool can_order_contexts(void)
 #endif
 }
 
+/*
+ * The model has ended the time of one stream, and nobody is behind the old work before its actions
+ * are carried out. Threads that submit to a new stream in the meantime are told nothing by the
+ * model, and wait for whoever does it.
+ */
+static atomic_uint fencing;
+
+static bool is_fence(const struct spm_actions *actions)
+{
+        for (unsigned int i = 0; i < actions->count; i++)
+                if (actions->item[i].kind == SPM_ACT_WAIT_CONTEXT ||
+                    actions->item[i].kind == SPM_ACT_SYNC_CONTEXT)
+                        return true;
+        return false;
+}
+
+void sp_work_carry_out(const struct spm_actions *actions)
+{
+        bool fences = is_fence(actions);
+
+        atomic_fetch_add(&fencing, fences);
+        sp_model_leave();
+        sp_perform(actions, NULL);
+        atomic_fetch_sub(&fencing, fences);
+}
+
+static void wait_for_fences(void)
+{
+        while (atomic_load(&fencing))
+                sched_yield();
+}
+
 static void share(struct sp_context *context)
 {
         struct spm_actions actions;
@@ -63,8 +97,7 @@ static void share(struct sp_context *context)
         if (atomic_load(&context->gone) || atomic_exchange(&context->is_shared, true))
                 return;
         spm_context_share(sp_model_enter(), context->model, &actions);
-        sp_model_leave();
-        sp_perform(&actions, NULL);
+        sp_work_carry_out(&actions);
 }
 
 void sp_work_share(struct sp_context *context)
@@ -81,8 +114,7 @@ static void blur(struct sp_context *context)
         struct spm_actions actions;
 
         spm_context_blur(sp_model_enter(), context->model, &actions);
-        sp_model_leave();
-        sp_perform(&actions, NULL);
+        sp_work_carry_out(&actions);
 }
 
 /* Of a thread's own stream in other contexts we do not hear. */
@@ -105,12 +137,25 @@ static void part(void)
         sp_work_share(NULL);
 }
 
+/*
+ * A count has begun, and its stamp is not recorded yet. Whatever was submitted without being told
+ * by now is behind that stamp; whoever submits from here on tells. If that cannot be had, the count
+ * is worth nothing.
+ */
+static void count_from_here(struct sp_context *context, const struct spm_actions *actions)
+{
+        bool quiet = sp_submit_quiesce();
+
+        sp_perform(actions, NULL);
+        if (!quiet || !sp_submit_is_complete())
+                blur(context);
+}
+
 /* Two threads may do this at the same time: a count too many does no harm. */
 void sp_work_watch_first(struct sp_context *context)
 {
         bool alone = context == only_context();
         struct spm_actions actions;
-        bool quiet;
 
         if (!alone)
                 part();
@@ -118,12 +163,9 @@ void sp_work_watch_first(struct sp_context *context)
                 !atomic_load(&context->is_shared);
         if (alone)
                 sp_submit_watch(context->handle);
-        quiet = sp_submit_quiesce();
         spm_context_watch(sp_model_enter(), context->model, alone, &actions);
         sp_model_leave();
-        sp_perform(&actions, NULL);
-        if (!quiet || !sp_submit_is_complete())
-                blur(context);
+        count_from_here(context, &actions);
         atomic_store(&context->is_watched, true);
 }
 
@@ -144,11 +186,11 @@ void sp_work_recount(struct sp_context *context)
                 return;
         atomic_store(&context->recount_waits, 0);
         atomic_store(&context->recount_gap, gap < GAP_MAX ? 2 * gap + 1 : gap);
-        if (sp_is_capturing() || !sp_submit_quiesce())
+        if (sp_is_capturing())
                 return;
         spm_context_recount(sp_model_enter(), context->model, &actions);
         sp_model_leave();
-        sp_perform(&actions, NULL);
+        count_from_here(context, &actions);
 }
 
 /* Return: false where nobody can know which stream it is. */
@@ -171,8 +213,8 @@ static bool tell(CUstream handle)
         if (!only_context())
                 part();
         spm_submit(sp_model_enter(), stream->model, &actions);
-        sp_model_leave();
-        sp_perform(&actions, NULL);
+        sp_work_carry_out(&actions);
+        wait_for_fences();
         sp_count(streams_marked);
         return true;
 }
