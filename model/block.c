@@ -69,7 +69,7 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                 if (!want.stream)
                         return SPM_E_UNKNOWN;
         } else {
-                want.stream = spm_work_sole(model, pool);
+                want.stream = spm_work_early(model, pool);
         }
         if (request->magazine && spm_magazine_serve(model, request->magazine, &want, allocation))
                 return spm_model_finish(model, SPM_OK, actions);
@@ -329,10 +329,10 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
                 return SPM_E_DOUBLE_FREE;
 
         pool = block->area->pool;
-        sole = kind == SPM_FREE_SYNC ? spm_work_sole(model, pool) : NULL;
+        sole = kind == SPM_FREE_SYNC ? spm_work_early(model, pool) : NULL;
         if (freed) {
                 spm_block_describe(block, freed);
-                freed->announce = sole && spm_work_is_eager(&sole->context->work);
+                freed->announce = sole != NULL;
         }
         pool->frees++;
         end_life(block);
@@ -349,8 +349,6 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
          * (R1). */
         block->barred = context && stream;
         spm_limbo_put(model, block);
-        if (sole && !spm_work_is_eager(&sole->context->work) && is_full(model, sole))
-                spm_stamp_ask(model, sole, true, actions);
         stamp_full(model, context, stream, actions);
         return spm_model_finish(model, SPM_OK, actions);
 }

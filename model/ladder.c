@@ -20,9 +20,11 @@
 #include "trim.h"
 #include "wait.h"
 
-#define GROW_MAX   4    /* segments by themselves */
-#define PIECES_MAX 4096 /* steps in a range: a large request in small pieces takes many */
-#define DONORS_MAX 2    /* streams that a request may have stamped for it */
+#define GROW_MAX     4    /* segments by themselves */
+#define PIECES_MAX   4096 /* steps in a range: a large request in small pieces takes many */
+#define DONORS_MAX   2    /* streams that a request may have stamped for it */
+
+#define RASH_GAP_MAX 7 /* large requests between two questions that were in vain */
 
 enum rung { START, POLLED, CROWDED, GROWING, INTERNAL, WAITING, RELEASING, REGROWING, TOP };
 
@@ -169,6 +171,7 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
                                      spm_wait_ask_pressure(model, want, request, actions),
                              CROWDED);
         case CROWDED:
+                spm_work_missed(model, want->pool);
                 if (!request->tries && want->pool->magazines)
                         spm_magazine_recall(model, want->pool);
                 return go_on(request, spm_wait_ask_all(model, want, request, actions), GROWING);
@@ -200,16 +203,37 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
 
 /*
  * A large request would be cut out of something larger, while frees may be complete that nobody has
- * asked about: one question is cheaper than what a bad place costs later.
+ * asked about: one question is cheaper than what a bad place costs later. Where questions are in
+ * vain, fewer are asked.
  */
 static bool is_rash(struct spm_model *model, const struct spm_want *want,
                     const struct spm_request *request)
 {
         struct spm_fit fit;
 
-        return request->stage == START && want->size > SPM_HEAP_SMALL && !want->stream &&
-               want->pool->pending_bytes && spm_fit_bare(model, want, &fit) &&
-               fit.block->size != want->size;
+        if (request->stage != START || want->size <= SPM_HEAP_SMALL ||
+            want->pool->config.kind == SPM_POOL_ASYNC || want->stream ||
+            !want->pool->pending_bytes || !spm_fit_bare(model, want, &fit) ||
+            fit.block->size == want->size)
+                return false;
+        if (request->tries || !want->pool->rash_skip)
+                return true;
+        want->pool->rash_skip--;
+        return false;
+}
+
+static void learn_rashness(struct spm_pool_state *pool, const struct spm_block *block,
+                           const struct spm_request *request)
+{
+        if (block->size <= SPM_HEAP_SMALL || pool->config.kind == SPM_POOL_ASYNC)
+                return;
+        if (request->stage == START && request->tries) {
+                pool->rash_gap = 0;
+        } else if (request->stage == POLLED) {
+                if (pool->rash_gap < RASH_GAP_MAX)
+                        pool->rash_gap = 2 * pool->rash_gap + 1;
+                pool->rash_skip = pool->rash_gap;
+        }
 }
 
 static void note_served(struct spm_pool_state *pool, const struct spm_block *block,
@@ -218,6 +242,7 @@ static void note_served(struct spm_pool_state *pool, const struct spm_block *blo
         uint64_t busy = pool->rounded_bytes + pool->pending_bytes;
 
         pool->hits += block->hit;
+        learn_rashness(pool, block, request);
         /* What was pending when it had to grow, after all questions, was not to be had. */
         if (request->stage >= GROWING && pool->busy_high < busy)
                 pool->busy_high = busy;

@@ -64,8 +64,7 @@ static bool is_open(const struct spm_model *model, const struct spm_block *block
         unsigned int i;
 
         if (lane->pool->config.kind != SPM_POOL_ASYNC &&
-            (spm_work_sole(model, lane->pool) != lane->stream ||
-             !spm_work_is_eager(&lane->stream->context->work)))
+            spm_work_early(model, lane->pool) != lane->stream)
                 return false;
         if (lane->stream->kind == SPM_STREAM_LINE || block->exported || block->barred)
                 return false;

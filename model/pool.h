@@ -53,6 +53,8 @@ struct spm_pool_state {
         bool follow;
         bool opportunistic;
         bool internal;
+        unsigned int rash_gap; /* large requests that do not ask before they cut (ladder.c) */
+        unsigned int rash_skip;
 
         unsigned int unit_shift; /* of the alignment, which all sizes are multiples of */
         size_t page;             /* small_size, or the alignment if there are no slabs */

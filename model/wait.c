@@ -170,8 +170,8 @@ static bool poll_streams(struct spm_model *model, const struct spm_want *want,
 
 /* Under R1: the oldest stamp of the sole stream, and the next as long as they turn out to be done.
  */
-static bool poll_own(const struct spm_want *want, struct spm_request *request,
-                     struct spm_actions *actions)
+static bool poll_own(const struct spm_model *model, const struct spm_want *want,
+                     struct spm_request *request, struct spm_actions *actions)
 {
         const struct spm_stamp_state *stamp = want->stream->stamps.first;
 
@@ -180,7 +180,7 @@ static bool poll_own(const struct spm_want *want, struct spm_request *request,
         while (stamp && stamp->status != SPM_STAMP_RECORDED)
                 stamp = stamp->next;
         if (!stamp || stamp->object.id == request->batch) {
-                spm_work_missed(want->stream->context);
+                spm_work_missed(model, want->pool);
                 return false;
         }
         request->batch = stamp->object.id;
@@ -194,7 +194,7 @@ bool spm_wait_ask_poll(struct spm_model *model, const struct spm_want *want,
         if (want->pool->config.kind == SPM_POOL_ASYNC)
                 return poll_streams(model, want, request, actions);
         if (want->stream)
-                return poll_own(want, request, actions);
+                return poll_own(model, want, request, actions);
         return poll_batch(model, want, request, actions);
 }
 

@@ -42,7 +42,7 @@
 #include "state.h"
 #include "subject.h"
 
-#define EAGER 256 /* stamps */
+#define EAGER 64 /* stamps */
 
 /* counts */
 
@@ -107,6 +107,14 @@ struct spm_stream_state *spm_work_sole(const struct spm_model *model,
         const struct spm_context_state *context = owner(model, pool);
 
         return context ? context->work.sole : NULL;
+}
+
+struct spm_stream_state *spm_work_early(const struct spm_model *model,
+                                        const struct spm_pool_state *pool)
+{
+        const struct spm_context_state *context = owner(model, pool);
+
+        return context && context->work.eager ? context->work.sole : NULL;
 }
 
 void spm_work_served(struct spm_context_state *context, const struct spm_block *block)
@@ -178,9 +186,12 @@ static bool is_worth_a_stamp(const struct spm_model *model, const struct spm_wor
         return false;
 }
 
-void spm_work_missed(struct spm_context_state *context)
+void spm_work_missed(const struct spm_model *model, const struct spm_pool_state *pool)
 {
-        context->work.eager = EAGER;
+        struct spm_context_state *context = owner(model, pool);
+
+        if (context && context->work.sole)
+                context->work.eager = EAGER;
 }
 
 /* The sole stream is about to get work: what was freed before is told apart from it, or barred. */

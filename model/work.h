@@ -52,20 +52,19 @@ struct spm_work {
 struct spm_stream_state *spm_work_sole(const struct spm_model *model,
                                        const struct spm_pool_state *pool);
 
-/** spm_work_is_eager() - is what is freed now worth having again before it is complete? */
-static inline bool spm_work_is_eager(const struct spm_work *work)
-{
-        return work->sole && work->eager;
-}
-
-/** spm_work_missed() - nothing was complete, and the device was asked. */
-void spm_work_missed(struct spm_context_state *context);
+/** spm_work_missed() - of what a request could have had nothing was complete, and the device was
+ * asked. */
+void spm_work_missed(const struct spm_model *model, const struct spm_pool_state *pool);
 
 /** spm_work_is_idle() - is everything complete that was ever submitted into it? */
 static inline bool spm_work_is_idle(const struct spm_work *work)
 {
         return work->adopted && !work->busy.streams;
 }
+
+/** spm_work_early() - the same, while the device is behind; NULL: memory is waited for (R2). */
+struct spm_stream_state *spm_work_early(const struct spm_model *model,
+                                        const struct spm_pool_state *pool);
 
 /** spm_work_is_trapped() - may a blocking stream have work that an operation of the legacy stream,
  * which the driver does not see, fails to order? (H6) */

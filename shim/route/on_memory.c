@@ -6,12 +6,14 @@
  * The two functions that matter come first. Their cost, when the pool has a
  * block and nothing is wrong, in counts:
  *
- *   cuMemAlloc   2 locks (model, ledger), 2 driver calls (current context, its id)
+ *   cuMemAlloc   2 locks (model, ledger), 1 driver call (the current context)
  *   cuMemFree    3 locks (ledger, model, ledger), 0 driver calls; one of every
- *                STREAMPOOL_BATCH frees records an event
+ *                STREAMPOOL_BATCH frees records an event, and while one stream has
+ *                work and the device is behind, the next launch may (model/work.c)
  *   the two of a pair on one stream
- *                0 driver calls; on the legacy stream an event, a wait, and at
- *                most 12 around them (H6)
+ *                0 driver calls; on the legacy stream one each, for the current
+ *                context, and where a stream that waits for it may have work an
+ *                event, a wait, and a few around them (H6)
  *
  * and no host allocation but for a slab of records now and then. A test counts
  * them: tests/shim/hot_path.c. One of SP_TICK_CALLS allocations looks at the

@@ -31,17 +31,20 @@ static bool is_default(const struct sp_stream *stream)
 }
 
 /* A default stream's handle means the current context's, so that has to be the right one. */
-static CUresult enter_for(const struct sp_stream *stream)
+static CUresult enter_for(const struct sp_stream *stream, bool *pushed)
 {
-        return is_default(stream) ? sp_driver.cuCtxPushCurrent_v2(stream->context->handle)
-                                  : CUDA_SUCCESS;
+        CUcontext current;
+
+        *pushed = is_default(stream) && (sp_driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS ||
+                                         current != stream->context->handle);
+        return *pushed ? sp_driver.cuCtxPushCurrent_v2(stream->context->handle) : CUDA_SUCCESS;
 }
 
-static void leave_for(const struct sp_stream *stream)
+static void leave(bool pushed)
 {
         CUcontext popped;
 
-        if (is_default(stream))
+        if (pushed)
                 sp_driver.cuCtxPopCurrent_v2(&popped);
 }
 
@@ -52,6 +55,7 @@ static CUresult record(const struct spm_action *action, struct sp_stamp *stamp,
 {
         struct sp_stream *stream;
         CUresult result;
+        bool pushed;
 
         if (!action->stream) {
                 *context = sp_context_by_model(action->context);
@@ -65,10 +69,10 @@ static CUresult record(const struct spm_action *action, struct sp_stamp *stamp,
         if (!stream)
                 return CUDA_ERROR_NOT_PERMITTED;
         *context = stream->context;
-        result = enter_for(stream);
+        result = enter_for(stream, &pushed);
         if (result == CUDA_SUCCESS) {
                 result = sp_stamp_on_stream(&stream->context->stamper, stream->handle, stamp);
-                leave_for(stream);
+                leave(pushed);
         }
         sp_stream_leave(stream);
         return result;
@@ -103,12 +107,13 @@ static bool perform_wait_stream(const struct spm_action *action)
         struct sp_stream *stream = sp_stream_enter(action->stream);
         struct sp_held_stamp *held = sp_stamps_get(action->stamp);
         CUresult result = CUDA_ERROR_INVALID_HANDLE;
+        bool pushed;
 
         if (stream && held && sp_context_enter(held->context)) {
-                result = enter_for(stream);
+                result = enter_for(stream, &pushed);
                 if (result == CUDA_SUCCESS) {
                         result = sp_stamp_make_wait(&held->stamp, stream->handle);
-                        leave_for(stream);
+                        leave(pushed);
                         sp_count(device_waits);
                 }
                 sp_context_leave(held->context);
@@ -297,23 +302,40 @@ static bool perform_one(const struct spm_action *action, struct performing *perf
         return true;
 }
 
+/* Records and waits of streams that do not capture are legal anywhere (3A). */
+static bool needs_bracket(const struct spm_actions *actions)
+{
+        for (unsigned int i = 0; i < actions->count; i++) {
+                const struct spm_action *action = &actions->item[i];
+
+                if (action->kind != SPM_ACT_DROP && action->kind != SPM_ACT_WAIT_STREAM &&
+                    (action->kind != SPM_ACT_RECORD || !action->stream))
+                        return true;
+        }
+        return false;
+}
+
 static bool perform_all(const struct spm_actions *actions, struct spm_request *request,
                         struct sp_spares *spares, bool may_grow)
 {
         struct performing performing = {.request = request, .spares = spares, .refused = !may_grow};
-        CUstreamCaptureMode mode;
+        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
         bool kept = true;
+        bool bracketed;
 
         if (!actions->count)
                 return true;
-        mode = sp_bracket_open();
+        bracketed = needs_bracket(actions);
+        if (bracketed)
+                mode = sp_bracket_open();
         /* These first: the model may have sent others to where they are, and a wait can be long. */
         for (unsigned int i = 0; i < actions->count; i++)
                 if (actions->item[i].kind == SPM_ACT_RELEASE)
                         sp_shrink(&actions->item[i], spares);
         for (unsigned int i = 0; i < actions->count; i++)
                 kept = perform_one(&actions->item[i], &performing) && kept;
-        sp_bracket_close(mode);
+        if (bracketed)
+                sp_bracket_close(mode);
         if (performing.late && !performing.grown && !performing.refused)
                 sp_grow_wait();
         return kept;

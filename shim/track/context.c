@@ -330,13 +330,33 @@ struct sp_context *sp_context_find(CUcontext handle)
         return find(handle, id_of(handle));
 }
 
+/*
+ * What this thread saw last: its id need not be asked for again while no context has begun to end.
+ * Thread-local, so that it is right without a lock; initial-exec, so that reading it never
+ * allocates.
+ */
+struct seen {
+        CUcontext handle;
+        struct sp_context *context;
+        unsigned int endings;
+};
+static _Thread_local struct seen seen __attribute__((tls_model("initial-exec")));
+
 struct sp_context *sp_context_current(void)
 {
+        struct sp_context *context;
+        unsigned int begun;
         CUcontext handle = NULL;
 
         if (sp_driver.cuCtxGetCurrent(&handle) != CUDA_SUCCESS || !handle)
                 return NULL;
-        return sp_context_of(handle);
+        begun = atomic_load(&endings_begun);
+        if (handle == seen.handle && seen.endings == begun && !atomic_load(&seen.context->gone))
+                return seen.context;
+        context = sp_context_of(handle);
+        if (context)
+                seen = (struct seen){handle, context, begun};
+        return context;
 }
 
 struct sp_context *sp_context_by_model(spm_context model)

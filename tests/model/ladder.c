@@ -114,8 +114,42 @@ Test(ladder, a_large_synchronous_request_asks_before_it_cuts_something_larger)
         cr_expect_eq(bench_alloc(bench.sync, 0, 4 * MIB), base);
         cr_expect_str_eq(bench.log, "RP");
         bench.device_done = true;
+        cr_expect_eq(bench_alloc(bench.sync, 0, 4 * MIB), base + 4 * MIB);
+        cr_expect_str_eq(bench.log, "", "the last question was in vain");
         cr_expect_eq(bench_alloc(bench.sync, 0, 4 * MIB), a);
         cr_expect_str_eq(bench.log, "PD");
+}
+
+/* How many large requests in a row, of which none asks? */
+static int silent_requests(uint64_t *at)
+{
+        int silent = -1;
+
+        do {
+                *at = bench_alloc(bench.sync, 0, 4 * MIB);
+                silent++;
+        } while (!bench.log[0]);
+        return silent;
+}
+
+Test(ladder, a_large_request_asks_less_often_where_questions_are_in_vain)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, 4 * MIB);
+        uint64_t at;
+
+        bench_give(bench.sync, 256 * MIB);
+        bench_free(a, 0);
+        cr_expect_eq(silent_requests(&at), 0);
+        cr_expect_eq(silent_requests(&at), 1);
+        cr_expect_eq(silent_requests(&at), 3);
+        cr_expect_eq(silent_requests(&at), 7);
+        cr_expect_eq(silent_requests(&at), 7);
+        bench.device_done = true;
+        cr_expect_eq(silent_requests(&at), 7);
+        cr_expect_eq(at, a);
+        bench.device_done = false;
+        bench_free(a, 0);
+        cr_expect_eq(silent_requests(&at), 0, "the last one was not");
 }
 
 Test(ladder, a_synchronous_request_asks_nothing_where_it_fits_exactly_or_is_small)

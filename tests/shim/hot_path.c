@@ -67,7 +67,7 @@ static void warm(void)
         cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-Test(hot_path, cuMemAlloc_takes_two_locks_and_two_driver_calls, .init = start)
+Test(hot_path, cuMemAlloc_takes_two_locks_and_one_driver_call, .init = start)
 {
         CUdeviceptr pointer;
 
@@ -75,8 +75,8 @@ Test(hot_path, cuMemAlloc_takes_two_locks_and_two_driver_calls, .init = start)
         count_from_here();
         cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS);
         cr_expect_eq(locks, 2, "%u locks", locks);
-        cr_expect_eq(sim_calls_all(), 2, "%llu driver calls", (unsigned long long)sim_calls_all());
-        cr_expect_eq(sim_calls("cuCtxGetCurrent") + sim_calls("cuCtxGetId"), 2);
+        cr_expect_eq(sim_calls_all(), 1, "%llu driver calls", (unsigned long long)sim_calls_all());
+        cr_expect_eq(sim_calls("cuCtxGetCurrent"), 1);
         cr_expect_eq(allocations, 0, "%u host allocations", allocations);
 }
 
@@ -108,7 +108,7 @@ Test(hot_path, a_pair_while_one_stream_has_work_asks_for_the_context, .init = st
                 cr_expect_eq(again, pointer);
                 cr_assert_eq(sp_on_cuMemFree_v2(again), CUDA_SUCCESS);
         }
-        cr_expect_eq(sim_calls_all(), sim_calls("cuCtxGetCurrent") + sim_calls("cuCtxGetId"));
+        cr_expect_eq(sim_calls_all(), sim_calls("cuCtxGetCurrent"));
 }
 
 /* One event before the launch, so that the end of R1 never waits for what is launched later. */
@@ -171,7 +171,7 @@ Test(hot_path, a_batch_of_frees_records_one_event, .init = start)
 }
 
 /* The second device is asked whether it has a context. */
-Test(hot_path, a_page_locked_block_takes_two_locks_and_three_driver_calls, .init = start)
+Test(hot_path, a_page_locked_block_takes_two_locks_and_two_driver_calls, .init = start)
 {
         void *host;
 
@@ -181,7 +181,7 @@ Test(hot_path, a_page_locked_block_takes_two_locks_and_three_driver_calls, .init
         count_from_here();
         cr_assert_eq(sp_on_cuMemHostAlloc(&host, 8, 0), CUDA_SUCCESS);
         cr_expect_eq(locks, 2, "%u locks", locks);
-        cr_expect_eq(sim_calls_all(), 3, "%llu driver calls", (unsigned long long)sim_calls_all());
+        cr_expect_eq(sim_calls_all(), 2, "%llu driver calls", (unsigned long long)sim_calls_all());
         cr_expect_eq(sim_calls("cuDevicePrimaryCtxGetState"), 1);
         count_from_here();
         cr_assert_eq(sp_on_cuMemFreeHost(host), CUDA_SUCCESS);
@@ -247,8 +247,8 @@ Test(hot_path, a_pair_on_the_legacy_stream_asks_for_the_context, .init = start)
         launch_on(stream);
         count_from_here();
         pairs(CU_STREAM_LEGACY, 100);
-        cr_expect_eq(sim_calls_all(), sim_calls("cuCtxGetCurrent") + sim_calls("cuCtxGetId"));
-        cr_expect_leq(sim_calls_all(), 4 * 100);
+        cr_expect_eq(sim_calls_all(), sim_calls("cuCtxGetCurrent"));
+        cr_expect_leq(sim_calls_all(), 2 * 100);
 }
 
 /* Its allocations would have ordered streams that wait for it (H6). */
@@ -270,7 +270,7 @@ Test(hot_path, a_pair_on_the_legacy_stream_beside_one_that_blocks_is_an_event_an
         }
         cr_expect_eq(sim_calls("cuEventRecord"), 100);
         cr_expect_eq(sim_calls("cuStreamWaitEvent"), 100);
-        /* The rest asks for the context, enters it, and makes the event. */
-        cr_expect_leq(sim_calls_all(), 14 * 100, "%llu driver calls",
+        /* The rest asks for the context, and makes the event. */
+        cr_expect_leq(sim_calls_all(), 9 * 100, "%llu driver calls",
                       (unsigned long long)sim_calls_all());
 }
