@@ -346,6 +346,8 @@ bool sp_perform(const struct spm_actions *actions, struct spm_request *request)
         struct sp_spares spares;
         bool kept;
 
+        if (!actions->count)
+                return true;
         spares.count = 0;
         kept = perform_all(actions, request, &spares, true);
         sp_spares_drop(&spares);
@@ -383,6 +385,8 @@ bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocati
                 if (status == SPM_OK)
                         sp_work_note(block);
                 sp_model_leave();
+                if (status == SPM_OK && !actions.count && !steps)
+                        return true;
                 if (!looked && grows(&actions)) {
                         looked = true;
                         has_room = sp_room_for(pool, size);

@@ -157,6 +157,10 @@ void sp_work_watch_first(struct sp_context *context)
         bool alone = context == only_context();
         struct spm_actions actions;
 
+        if (!sp_config()->early) {
+                atomic_store(&context->is_watched, true);
+                return;
+        }
         if (!alone)
                 part();
         alone = alone && can_order_contexts() && sp_submit_is_complete() &&

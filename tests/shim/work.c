@@ -202,6 +202,22 @@ Test(work, during_a_capture_is_not_told)
         cr_expect(comes_back_to(one));
 }
 
+static void never_early(void)
+{
+        setenv("STREAMPOOL_EARLY", "0", 1);
+        start();
+}
+
+Test(work_never_early, is_not_relied_on, .init = never_early)
+{
+        CUdeviceptr pointer = alloc();
+
+        cr_expect_not(comes_back_to(one));
+        cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+        cr_expect_not(comes_back_to(one));
+}
+
 static void observe(void)
 {
         setenv("STREAMPOOL_MODE", "observe", 1);
