@@ -19,6 +19,11 @@ struct spm_stream_state;
 /** spm_block_describe() - what the public interface tells of a live block. */
 void spm_block_describe(const struct spm_block *block, struct spm_allocation *allocation);
 
+/** spm_block_find_live() - that holds @address, also inside. Return: SPM_OK, SPM_E_DOUBLE_FREE (in
+ * memory of ours), SPM_E_FOREIGN. */
+enum spm_status spm_block_find_live(const struct spm_model *model, uint64_t address,
+                                    struct spm_block **block);
+
 /** spm_block_wait() - a block that was live is freed in the order of @stream: what it waits for. */
 void spm_block_wait(struct spm_model *model, struct spm_block *block,
                     struct spm_stream_state *stream);

@@ -9,19 +9,11 @@
 
 #include "route/perform.h"
 
-#include <assert.h>
-#include <stdlib.h>
-
 #include "base/config.h"
-#include "base/life.h"
-#include "base/log.h"
 #include "report/counters.h"
 #include "route/grow.h"
-#include "route/room.h"
 #include "route/stamps.h"
-#include "route/tick.h"
 #include "route/whole.h"
-#include "route/work.h"
 #include "track/state.h"
 #include "track/stream.h"
 
@@ -315,8 +307,8 @@ static bool needs_bracket(const struct spm_actions *actions)
         return false;
 }
 
-static bool perform_all(const struct spm_actions *actions, struct spm_request *request,
-                        struct sp_spares *spares, bool may_grow)
+bool sp_perform_step(const struct spm_actions *actions, struct spm_request *request,
+                     struct sp_spares *spares, bool may_grow)
 {
         struct performing performing = {.request = request, .spares = spares, .refused = !may_grow};
         CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -349,61 +341,7 @@ bool sp_perform(const struct spm_actions *actions, struct spm_request *request)
         if (!actions->count)
                 return true;
         spares.count = 0;
-        kept = perform_all(actions, request, &spares, true);
+        kept = sp_perform_step(actions, request, &spares, true);
         sp_spares_drop(&spares);
         return kept;
-}
-
-/* A request ends after a handful of steps, or after some thousands if it fills a device with small
- * pieces; one that does not is a broken promise of the model, and the program must not pay for it:
- * builds without assertions do without the pool then. */
-#define STEPS_MAX 20000
-
-static bool grows(const struct spm_actions *actions)
-{
-        for (unsigned int i = 0; i < actions->count; i++)
-                if (actions->item[i].kind == SPM_ACT_GROW)
-                        return true;
-        return false;
-}
-
-bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocation *block)
-{
-        struct spm_request request = {
-                .pool = pool, .stream = stream, .size = size, .may_wait = true};
-        struct spm_actions actions;
-        struct sp_spares spares;
-        enum spm_status status;
-        unsigned int steps = 0;
-        bool looked = false;
-        bool has_room = true;
-        bool kept;
-
-        spares.count = 0;
-        do {
-                status = spm_alloc(sp_model_enter(), &request, block, &actions);
-                if (status == SPM_OK)
-                        sp_work_note(block);
-                sp_model_leave();
-                if (status == SPM_OK && !actions.count && !steps)
-                        return true;
-                if (!looked && grows(&actions)) {
-                        looked = true;
-                        has_room = sp_room_for(pool, size);
-                }
-                kept = perform_all(&actions, &request, &spares, has_room);
-        } while (status == SPM_AGAIN && has_room && ++steps < STEPS_MAX);
-        sp_spares_drop(&spares);
-        assert(steps < STEPS_MAX);
-        if (steps == STEPS_MAX)
-                sp_life_off("an allocation from the pool never ends");
-        if (steps)
-                sp_tick();
-        if (status != SPM_OK || kept || sp_config()->mode == SP_MODE_OBSERVE)
-                return status == SPM_OK;
-
-        spm_alloc_undo(sp_model_enter(), block->address, &actions);
-        sp_model_leave();
-        sp_perform(&actions, NULL);
-        return false;
 }

@@ -25,6 +25,12 @@
  */
 bool sp_perform(const struct spm_actions *actions, struct spm_request *request);
 
+/** sp_perform_step() - the same for a request of several steps; unless it @may_grow, growth is
+ * refused. */
+struct sp_spares;
+bool sp_perform_step(const struct spm_actions *actions, struct spm_request *request,
+                     struct sp_spares *spares, bool may_grow);
+
 /**
  * sp_serve() - a block for the program, or nothing
  * @stream: 0 for a synchronous pool

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Serve -- a request climbs the model's ladder, and its actions are carried out
+ *
+ * Mostly the first step has the block, and asks for nothing.
+ */
+
+#include <assert.h>
+
+#include "base/config.h"
+#include "base/life.h"
+#include "route/grow.h"
+#include "route/perform.h"
+#include "route/room.h"
+#include "route/tick.h"
+#include "route/work.h"
+#include "track/state.h"
+
+/* A request ends after a handful of steps, or after some thousands if it fills a device with small
+ * pieces; one that does not is a broken promise of the model, and the program must not pay for it:
+ * builds without assertions do without the pool then. */
+#define STEPS_MAX 20000
+
+static bool grows(const struct spm_actions *actions)
+{
+        for (unsigned int i = 0; i < actions->count; i++)
+                if (actions->item[i].kind == SPM_ACT_GROW)
+                        return true;
+        return false;
+}
+
+bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocation *block)
+{
+        struct spm_request request = {
+                .pool = pool, .stream = stream, .size = size, .may_wait = true};
+        struct spm_actions actions;
+        struct sp_spares spares;
+        enum spm_status status;
+        unsigned int steps = 0;
+        bool looked = false;
+        bool has_room = true;
+        bool kept;
+
+        spares.count = 0;
+        do {
+                status = spm_alloc(sp_model_enter(), &request, block, &actions);
+                if (status == SPM_OK)
+                        sp_work_note(block);
+                sp_model_leave();
+                if (status == SPM_OK && !actions.count && !steps)
+                        return true;
+                if (!looked && grows(&actions)) {
+                        looked = true;
+                        has_room = sp_room_for(pool, size);
+                }
+                kept = sp_perform_step(&actions, &request, &spares, has_room);
+        } while (status == SPM_AGAIN && has_room && ++steps < STEPS_MAX);
+        sp_spares_drop(&spares);
+        assert(steps < STEPS_MAX);
+        if (steps == STEPS_MAX)
+                sp_life_off("an allocation from the pool never ends");
+        if (steps)
+                sp_tick();
+        if (status != SPM_OK || kept || sp_config()->mode == SP_MODE_OBSERVE)
+                return status == SPM_OK;
+
+        spm_alloc_undo(sp_model_enter(), block->address, &actions);
+        sp_model_leave();
+        sp_perform(&actions, NULL);
+        return false;
+}
