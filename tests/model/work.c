@@ -280,3 +280,35 @@ Test(work, a_block_of_the_hosts_memory_is_never_served_early)
         bench_free(a, 0);
         cr_expect_neq(bench_alloc(pool, 0, LARGE), a);
 }
+
+/* The driver's own free would not have waited for a kernel that a second stream may have to end. */
+Test(work, what_is_freed_in_the_order_of_the_only_stream_is_waited_for)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, LARGE);
+
+        bench_submit(bench.s);
+        bench_free(a, bench.s);
+        cr_expect_neq(bench_alloc(bench.sync, 0, LARGE), a);
+}
+
+/* A device that keeps up is not asked for a stamp at each launch. */
+Test(work, after_some_stamps_in_a_row_memory_is_waited_for_until_it_is_missed)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, LARGE);
+        int stamps = 0;
+        int i;
+
+        for (i = 0; i < 200; i++) {
+                bench_submit(bench.s);
+                stamps += bench.log[0] == 'R';
+                bench_free(a, 0);
+                bench.device_done = true;
+                a = bench_alloc(bench.sync, 0, LARGE);
+                bench.device_done = false;
+        }
+        cr_expect(stamps > 10 && stamps < 100, "%d", stamps);
+        bench_submit(bench.s);
+        bench_free(a, 0);
+        cr_expect_neq(bench_alloc(bench.sync, 0, LARGE), a, "missed");
+        serve_early(bench.s);
+}
