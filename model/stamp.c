@@ -256,18 +256,6 @@ struct spm_stamp_state *spm_stamp_find(const struct spm_stream_state *stream, ui
         return NULL;
 }
 
-struct spm_stamp_state *spm_stamp_reach(const struct spm_stream_state *stream, uint64_t position)
-{
-        struct spm_stamp_state *stamp;
-
-        if (position > stream->stamped)
-                return NULL;
-        for (stamp = stream->stamps.first; stamp; stamp = stamp->next)
-                if (stamp->position >= position)
-                        return stamp;
-        return NULL;
-}
-
 static bool covers(const struct spm_stamp_state *stamp, const struct spm_stream_state *stream,
                    uint64_t position)
 {

@@ -56,9 +56,6 @@ enum spm_status spm_stamp_passed(struct spm_model *model, spm_stamp id);
  */
 struct spm_stamp_state *spm_stamp_find(const struct spm_stream_state *stream, uint64_t position);
 
-/** spm_stamp_reach() - the same; it may have been asked for only. */
-struct spm_stamp_state *spm_stamp_reach(const struct spm_stream_state *stream, uint64_t position);
-
 /** spm_stamp_find_any() - that, or else a recorded stamp of its context that covers the point. */
 struct spm_stamp_state *spm_stamp_find_any(const struct spm_stream_state *stream,
                                            uint64_t position);

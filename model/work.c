@@ -206,15 +206,14 @@ static void guard(struct spm_model *model, struct spm_context_state *context,
                 bar(context, work->sole->stamped);
 }
 
-static void ask_fence(struct spm_model *model, struct spm_context_state *context, bool on_host,
-                      struct spm_actions *actions)
+static void ask_fence(struct spm_model *model, struct spm_context_state *context,
+                      struct spm_stream_state *stream, bool on_host, struct spm_actions *actions)
 {
-        struct spm_work *work = &context->work;
-        struct spm_stamp_state *stamp = spm_stamp_reach(work->sole, work->early);
+        struct spm_stamp_state *stamp = spm_stamp_find(stream, context->work.fence);
         struct spm_action *action;
 
         if (!stamp)
-                stamp = spm_stamp_ask(model, work->sole, true, actions);
+                stamp = spm_stamp_ask(model, stream, true, actions);
         if (!stamp) {
                 action = spm_action_add(actions, SPM_ACT_SYNC_CONTEXT);
                 action->context = context->object.id;
@@ -231,18 +230,35 @@ static void ask_fence(struct spm_model *model, struct spm_context_state *context
         action->stamp = stamp->object.id;
 }
 
+/* Whoever asked for a fence may not have submitted it yet, so until it shows that it is of no use
+ * any more, all who come ask for it. */
+static void keep_fence(struct spm_model *model, struct spm_context_state *context, bool on_host,
+                       struct spm_actions *actions)
+{
+        struct spm_work *work = &context->work;
+        struct spm_stream_state *stream = spm_subject_stream(model, work->fenced);
+
+        if (!stream || stream->done_poll >= work->fence)
+                work->fenced = 0;
+        else if (spm_context_may_be_named(context))
+                ask_fence(model, context, stream, on_host, actions);
+}
+
 static void end_sole(struct spm_model *model, struct spm_context_state *context, bool on_host,
                      struct spm_actions *actions)
 {
         struct spm_work *work = &context->work;
 
-        if (!work->sole)
-                return;
-        bar(context, 0);
-        if (work->early > work->sole->done_poll)
-                ask_fence(model, context, on_host, actions);
-        work->sole = NULL;
-        work->early = 0;
+        if (work->sole) {
+                bar(context, 0);
+                if (work->early > work->sole->done_poll) {
+                        work->fenced = work->sole->object.id;
+                        work->fence = work->early;
+                }
+                work->sole = NULL;
+                work->early = 0;
+        }
+        keep_fence(model, context, on_host, actions);
 }
 
 void spm_work_blur(struct spm_model *model, struct spm_context_state *context,
@@ -371,7 +387,9 @@ enum spm_status spm_submit(struct spm_model *model, spm_stream id, struct spm_ac
         sole = find_sole(model, context);
         if (context->work.sole && context->work.sole != sole)
                 end_sole(model, context, false, actions);
-        else if (sole && context->work.sole)
+        else if (id != context->work.fenced)
+                keep_fence(model, context, false, actions);
+        if (sole && context->work.sole)
                 guard(model, context, actions);
         if (context->work.sole != sole)
                 set_sole(&context->work, sole);

@@ -43,6 +43,9 @@ struct spm_work {
         bool alone;                    /* memory is touched by the context's own streams only */
         struct spm_stream_state *sole; /* NULL: none, or several */
         uint64_t early; /* the last point of the sole stream that a served block waited for */
+        /* What was the sole stream, or 0, and the point of it that its context is put behind. */
+        spm_stream fenced;
+        uint64_t fence;
         /* The device is behind the host: so many more stamps are asked for ahead of need. While it
          * is 0, memory is complete soon enough, and blocks wait for that as under R2. */
         unsigned int eager;
@@ -56,10 +59,11 @@ struct spm_stream_state *spm_work_sole(const struct spm_model *model,
  * asked. */
 void spm_work_missed(const struct spm_model *model, const struct spm_pool_state *pool);
 
-/** spm_work_is_idle() - is everything complete that was ever submitted into it? */
+/** spm_work_is_idle() - is everything complete that was ever submitted into it? A stream that only
+ * waits has no work, but work elsewhere, that it waits for, may be in its memory. */
 static inline bool spm_work_is_idle(const struct spm_work *work)
 {
-        return work->adopted && !work->busy.streams;
+        return work->adopted && work->alone && !work->busy.streams;
 }
 
 /** spm_work_early() - the same, while the device is behind; NULL: memory is waited for (R2). */

@@ -37,8 +37,6 @@ extern "C" {
  *           through such work
  * @actions: RECORD and POLL of a stamp: when it is done, what was submitted before has ended
  *
- * As with spm_context_recount(), nothing goes unannounced once the actions are carried out.
- *
  * Return: SPM_OK, SPM_E_UNKNOWN.
  */
 enum spm_status spm_context_watch(struct spm_model *model, spm_context context, bool alone,
@@ -49,10 +47,9 @@ enum spm_status spm_context_watch(struct spm_model *model, spm_context context, 
  * @actions: RECORD of a stamp of the context; when that is done, streams that have not been
  *           announced since this call have no work
  *
- * Between this call and carrying out its actions the caller forgets which streams it announced, and
- * sees to it that no submission which relies on that is under way; else spm_context_blur(). So what
- * was not announced is behind the stamp. Worth its price where several streams had work some time
- * ago.
+ * Before the caller records the stamp it forgets which streams it announced, and sees that no
+ * submission that relies on an earlier announcement is under way; if one is, it blurs. Worth its
+ * price where several streams had work some time ago.
  *
  * Return: SPM_OK, SPM_E_UNKNOWN (also of a context that is not watched).
  */

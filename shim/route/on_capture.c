@@ -22,15 +22,16 @@ static struct sp_stream *start_capture(CUstream handle)
 {
         struct sp_stream *stream = sp_life_is_on() ? sp_stream_of(handle) : NULL;
         struct spm_actions actions;
+        enum spm_status status;
 
         if (!stream || atomic_load(&stream->is_capturing))
                 return NULL;
         sp_work_blur();
-        if (spm_capture_begin(sp_model_enter(), stream->model, &actions) != SPM_OK) {
-                sp_model_leave();
+        status = spm_capture_begin(sp_model_enter(), stream->model, &actions);
+        sp_model_leave();
+        if (status != SPM_OK)
                 return NULL;
-        }
-        sp_work_carry_out(&actions);
+        sp_perform(&actions, NULL);
         /* From here on no thread asks the driver anything of its own. */
         sp_quiet_end();
         return stream;

@@ -16,7 +16,6 @@
 #include "report/counters.h"
 #include "route/perform.h"
 #include "route/route.h"
-#include "route/work.h"
 #include "track/event.h"
 #include "track/state.h"
 
@@ -51,13 +50,14 @@ static struct sp_stream *retire(CUstream handle)
 {
         struct sp_stream *stream = sp_stream_find(handle);
         struct spm_actions actions;
+        enum spm_status status;
 
         if (!stream)
                 return NULL;
-        if (spm_stream_retire(sp_model_enter(), stream->model, &actions) == SPM_OK)
-                sp_work_carry_out(&actions);
-        else
-                sp_model_leave();
+        status = spm_stream_retire(sp_model_enter(), stream->model, &actions);
+        sp_model_leave();
+        if (status == SPM_OK)
+                sp_perform(&actions, NULL);
         sp_stream_forget(stream);
         return stream;
 }

@@ -23,8 +23,6 @@
 
 #include "route/work.h"
 
-#include <sched.h>
-
 #include "base/config.h"
 #include "base/life.h"
 #include "report/counters.h"
@@ -58,46 +56,18 @@ static bool can_order_contexts(void)
 #endif
 }
 
-/*
- * The model has ended the time of one stream, and nobody is behind the old work before its actions
- * are carried out. Threads that submit to a new stream in the meantime are told nothing by the
- * model, and wait for whoever does it.
- */
-static atomic_uint fencing;
-
-static bool is_fence(const struct spm_actions *actions)
-{
-        for (unsigned int i = 0; i < actions->count; i++)
-                if (actions->item[i].kind == SPM_ACT_WAIT_CONTEXT ||
-                    actions->item[i].kind == SPM_ACT_SYNC_CONTEXT)
-                        return true;
-        return false;
-}
-
-void sp_work_carry_out(const struct spm_actions *actions)
-{
-        bool fences = is_fence(actions);
-
-        atomic_fetch_add(&fencing, fences);
-        sp_model_leave();
-        sp_perform(actions, NULL);
-        atomic_fetch_sub(&fencing, fences);
-}
-
-static void wait_for_fences(void)
-{
-        while (atomic_load(&fencing))
-                sched_yield();
-}
-
+/* Of two threads the second one does not go on before all is done that the first one has to do. */
 static void share(struct sp_context *context)
 {
         struct spm_actions actions;
 
-        if (atomic_load(&context->gone) || atomic_exchange(&context->is_shared, true))
+        if (atomic_load(&context->gone) || atomic_load(&context->is_apart))
                 return;
+        atomic_store(&context->is_shared, true);
         spm_context_share(sp_model_enter(), context->model, &actions);
-        sp_work_carry_out(&actions);
+        sp_model_leave();
+        sp_perform(&actions, NULL);
+        atomic_store(&context->is_apart, true);
 }
 
 void sp_work_share(struct sp_context *context)
@@ -114,14 +84,15 @@ static void blur(struct sp_context *context)
         struct spm_actions actions;
 
         spm_context_blur(sp_model_enter(), context->model, &actions);
-        sp_work_carry_out(&actions);
+        sp_model_leave();
+        sp_perform(&actions, NULL);
 }
 
-/* Of a thread's own stream in other contexts we do not hear. */
+/* Of a default stream in other contexts we do not hear. */
 static void blur_others(const struct sp_context *context)
 {
         for (struct sp_context *each = sp_context_each(NULL); each; each = sp_context_each(each))
-                if (each != context && atomic_load(&each->is_watched) && !atomic_load(&each->gone))
+                if (each != context && !atomic_load(&each->gone))
                         blur(each);
 }
 
@@ -138,17 +109,14 @@ static void part(void)
 }
 
 /*
- * A count has begun, and its stamp is not recorded yet. Whatever was submitted without being told
- * by now is behind that stamp; whoever submits from here on tells. If that cannot be had, the count
- * is worth nothing.
+ * A count has begun, and @actions has the stamp that will show that nothing older is left. Not
+ * before the count can it be seen that everybody tells: what was told while it began is forgotten.
  */
 static void count_from_here(struct sp_context *context, const struct spm_actions *actions)
 {
-        bool quiet = sp_submit_quiesce();
-
-        sp_perform(actions, NULL);
-        if (!quiet || !sp_submit_is_complete())
+        if (!sp_submit_quiesce() || !sp_submit_is_complete())
                 blur(context);
+        sp_perform(actions, NULL);
 }
 
 /* Two threads may do this at the same time: a count too many does no harm. */
@@ -203,22 +171,24 @@ static bool tell(CUstream handle)
         struct sp_stream *stream;
         struct spm_actions actions;
 
-        if (!sp_life_is_on() || sp_config()->mode != SP_MODE_POOL)
+        /* What was served early remains so when no more is served (SP_LIFE_OFF). */
+        if ((!sp_life_is_on() && sp_life_state() != SP_LIFE_OFF) ||
+            sp_config()->mode != SP_MODE_POOL)
                 return true;
         /* Nobody relies on what is submitted now (sp_work_blur()), and a question could be one
          * too many for the capture. */
         if (sp_is_capturing())
                 return false;
         stream = sp_stream_of(handle);
-        if (!stream || handle == CU_STREAM_PER_THREAD)
+        if (!stream || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
                 blur_others(stream ? stream->context : NULL);
         if (!stream)
                 return false;
         if (!only_context())
                 part();
         spm_submit(sp_model_enter(), stream->model, &actions);
-        sp_work_carry_out(&actions);
-        wait_for_fences();
+        sp_model_leave();
+        sp_perform(&actions, NULL);
         sp_count(streams_marked);
         return true;
 }

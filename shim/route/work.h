@@ -30,10 +30,6 @@ static inline void sp_work_note(const struct spm_allocation *block)
                 sp_submit_again();
 }
 
-/** sp_work_carry_out() - what the model asks for when the time of one stream may have ended; drops
- * the model's lock, which is held. */
-void sp_work_carry_out(const struct spm_actions *actions);
-
 /** sp_work_blur() - a capture is about to begin: submissions are not told until it has ended. */
 void sp_work_blur(void);
 

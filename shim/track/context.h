@@ -61,9 +61,10 @@ struct sp_context {
         /* A sticky error was seen: everything is the driver's from now on (L5). */
         atomic_bool poisoned;
         atomic_bool gone; /* destroyed */
-        /* Of what is submitted (route/work.c): is the model told, and can memory be touched from
-         * outside? When streams were last counted, in waits of the program's. */
-        atomic_bool is_watched, is_shared;
+        /* Of what is submitted (route/work.c): is the model told, can memory be touched from
+         * outside, and was all done that this takes? When streams were last counted, in waits of
+         * the program's. */
+        atomic_bool is_watched, is_shared, is_apart;
         atomic_uint recount_gap, recount_waits;
         _Atomic(uint64_t) in_vain_until; /* waiting for all of its work; CLOCK_MONOTONIC, ns */
         /* Calls under way that may destroy it, and threads in a driver call of our own that uses

@@ -156,6 +156,29 @@ Test(work, a_block_that_is_free_for_the_only_stream_is_free_for_no_other)
         cr_expect_neq(bench_alloc(bench.sync, 0, LARGE), a);
 }
 
+/* Two threads: the first one has been told what to do, and has not done it yet. */
+Test(work, nobody_relies_on_a_wait_that_another_thread_is_yet_to_submit)
+{
+        struct spm_actions first, second;
+
+        serve_early(bench.s);
+        bench.log[0] = '\0';
+        cr_assert_eq(spm_submit(bench.model, bench.t, &first), SPM_OK);
+        cr_expect_eq(first.count, 2);
+        cr_assert_eq(spm_submit(bench.model, bench.blocking, &second), SPM_OK);
+        bench_do(&second, NULL);
+        cr_expect_str_eq(bench.log, "RC");
+        bench.log[0] = '\0';
+        bench_do(&first, NULL);
+        bench.log[0] = '\0';
+        bench_submit(bench.t);
+        cr_expect_str_eq(bench.log, "C");
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_WAIT);
+        bench.log[0] = '\0';
+        bench_submit(bench.t);
+        cr_expect_str_eq(bench.log, "", "it is of no use any more");
+}
+
 Test(work, another_threads_own_stream_ends_it)
 {
         spm_stream own;

@@ -49,17 +49,23 @@ static bool comes_back(void)
         return second == first;
 }
 
-/* With a kernel that is still running. */
-static bool comes_back_to(CUstream stream)
+static void spin_on(CUstream stream)
 {
         uint64_t nanoseconds = 1000000;
         void *arguments[] = {&nanoseconds};
-        CUdeviceptr warm = alloc();
-        bool back;
 
         launch_on(stream);
         cr_assert_eq(sp_driver.cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL),
                      CUDA_SUCCESS);
+}
+
+/* With a kernel that is still running. */
+static bool comes_back_to(CUstream stream)
+{
+        CUdeviceptr warm = alloc();
+        bool back;
+
+        spin_on(stream);
         back = comes_back();
         cr_assert_eq(sp_on_cuMemFree_v2(warm), CUDA_SUCCESS);
         return back;
@@ -138,6 +144,44 @@ Test(work, of_two_contexts_is_kept_apart_from_memory)
         launch_on(stream);
         cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
         cr_expect_not(comes_back_to(one));
+}
+
+/* One on the device of the first, current and with memory of its own. */
+static CUcontext start_other(void)
+{
+        CUcontext other;
+
+        alloc();
+        cr_assert_eq(sp_on_cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
+        alloc();
+        return other;
+}
+
+/* The mark that the first one's default stream left is the same as that of the other one's. */
+Test(work, on_the_legacy_stream_of_another_context_is_not_overlooked)
+{
+        CUcontext other = start_other();
+
+        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
+        launch_on(CU_STREAM_LEGACY);
+        cr_assert_eq(cuCtxSetCurrent(other), CUDA_SUCCESS);
+        cr_expect_not(comes_back_to(CU_STREAM_LEGACY));
+}
+
+/* The driver's own cuMemFree() waits for it: what the context waits for may be in its memory. */
+Test(work, elsewhere_that_a_stream_without_work_waits_for_is_not_overlooked)
+{
+        CUstream elsewhere;
+        CUevent event;
+
+        start_other();
+        cr_assert_eq(sp_on_cuStreamCreate(&elsewhere, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+        cr_assert_eq(sp_driver.cuEventCreate(&event, 0), CUDA_SUCCESS);
+        spin_on(elsewhere);
+        cr_assert_eq(sp_on_cuEventRecord(event, elsewhere), CUDA_SUCCESS);
+        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuStreamWaitEvent(one, event, 0), CUDA_SUCCESS);
+        cr_expect_not(comes_back());
 }
 
 static void copy_on(CUstream stream)
@@ -231,9 +275,17 @@ Test(work_observe, is_told_to_nobody_where_nothing_is_pooled, .init = observe)
         cr_expect_eq(sp_counter_sum(SP_COUNTER_streams_marked), 0);
 }
 
-Test(work, is_told_to_nobody_when_the_shim_is_off)
+/* What was served early is still in the program's hands then. */
+Test(work, is_told_when_nothing_is_pooled_any_more)
 {
         sp_life_off("this is a test");
+        launch_on(one);
+        cr_expect_eq(sp_counter_sum(SP_COUNTER_streams_marked), 1);
+}
+
+Test(work, is_told_to_nobody_at_the_end_of_the_process)
+{
+        sp_life_leaving();
         launch_on(one);
         cr_expect_eq(sp_counter_sum(SP_COUNTER_streams_marked), 0);
 }

@@ -269,10 +269,12 @@ static void act_wait_context(struct world *world, const struct spm_action *actio
                 twin_execute_context(&world->twin, context);
                 return;
         }
-        if (twin_depends_on_later(&world->twin, stamp->node, world->early_until[context]))
+        if (world->early_until[context])
+                world->fenced_until[context] = world->early_until[context];
+        world->early_until[context] = 0;
+        if (twin_depends_on_later(&world->twin, stamp->node, world->fenced_until[context]))
                 world_fail(world, "G5: the end of R1 waits for what was submitted later");
         twin_wait_context(&world->twin, context, stamp->node);
-        world->early_until[context] = 0;
 }
 
 /* the list */
