@@ -352,6 +352,22 @@ def random_programs():
         clean(runs['pool'], f'random {seed}')
 
 
+def schedules():
+    """Very many short ones, in contexts that come and go (10^6: schedules --count 1000000)."""
+    for seed, settings in enumerate((
+            {}, {'STREAMPOOL_BATCH': '2'}, {'STREAMPOOL_BACKING': 'native'},
+            {'STREAMPOOL_GROWTH': 'tight', 'STREAMPOOL_KEEP': '0'},
+            {'STREAMPOOL_GROWTH': 'speed', 'STREAMPOOL_BATCH': '16'})):
+        result = shimmed(app('schedules', '--seed', seed, '--count', 3000), SIM_DEVICES='2',
+                         **settings)
+        note(result.out.startswith('schedules 3000 ') and result.out.endswith(' mismatches 0\n'),
+             f'schedules {seed} {settings}: {result.out}')
+        clean(result, f'schedules {seed} {settings}')
+        if 'STREAMPOOL_BACKING' not in settings:
+            waits = result.report['counters']['device_waits'] if result.report else 0
+            note(waits > 300, f'schedules {seed}: R1 ended {waits} times')
+
+
 def small_device():
     """The same on a device that is nearly too small, with small batches and limits."""
     for seed in range(20, 26):
@@ -491,7 +507,7 @@ def injection_illegal():
 
 SUITES = {function.__name__: function for function in (
     faults, first_light, exchange, exit_code, report_paths, out_of_memory, retries, pressure,
-    page_locked, pools, pool_options, free_sync, belts, random_programs, small_device, growths,
+    page_locked, pools, pool_options, free_sync, belts, random_programs, schedules, small_device, growths,
     torture, deadlocks, threads, quarrels, devices, limits, shortages, injection_value,
     injection_memory, injection_illegal)}
 
