@@ -91,7 +91,16 @@ bool spm_work_is_trapped(const struct spm_context_state *context)
 {
         if (!context->work.adopted)
                 return context->blocking >= 2 || context->hidden || context->work.epoch;
-        return context->work.busy.blocking || context->work.busy.per_thread;
+        return context->work.busy.blocking || context->work.busy.per_thread ||
+               context->work.busy.waits;
+}
+
+void spm_work_waits(struct spm_stream_state *stream)
+{
+        struct spm_work *work = &stream->context->work;
+
+        if (spm_stream_waits_for_legacy(stream))
+                work->busy.waits = work->late.waits = true;
 }
 
 static struct spm_context_state *owner(const struct spm_model *model,

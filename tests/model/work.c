@@ -49,6 +49,34 @@ Test(work, a_context_without_work_has_nothing_pending)
         cr_expect_eq(bench_stats(bench.sync).pending_bytes, 0);
 }
 
+/* Its streams may wait for work elsewhere that is in its memory. */
+Test(work, a_context_beside_others_is_never_without)
+{
+        struct spm_actions actions;
+        uint64_t a = bench_alloc(bench.sync, 0, LARGE);
+
+        cr_assert_eq(spm_context_share(bench.model, bench.context, &actions), SPM_OK);
+        cr_expect_eq(actions.count, 0);
+        bench_free(a, 0);
+        cr_expect_eq(bench_stats(bench.sync).pending_bytes, LARGE);
+}
+
+Test(work, a_blocking_stream_that_only_waits_is_behind_an_allocation_on_the_legacy_stream)
+{
+        uint64_t a = bench_alloc(bench.async, bench.legacy, LARGE);
+
+        bench_submit(bench.s);
+        bench_add_blocking();
+        bench_free(a, bench.legacy);
+        cr_expect_eq(bench_alloc(bench.async, bench.legacy, LARGE), a);
+        cr_expect_str_eq(bench.log, "", "nobody can tell");
+        bench_free(a, bench.legacy);
+        bench_wait(bench.blocking, bench_record(bench.s));
+        bench.log[0] = '\0';
+        cr_expect_eq(bench_alloc(bench.async, bench.legacy, LARGE), a);
+        cr_expect_str_eq(bench.log, "RW", "H6");
+}
+
 Test(work, what_is_not_announced_is_not_assumed, .init = bench_set_up)
 {
         uint64_t a = bench_alloc(bench.sync, 0, LARGE);
