@@ -15,6 +15,15 @@
 #define WIDEN_MAX 8  /* neighbours on each side */
 #define SHARE     32 /* of the pool, a piece */
 
+/* In grains, that is, as a rule in 2 MiB. */
+#define MIDDLE_BLOCK 8
+#define LARGE_BLOCK  128
+#define LARGE_PIECE  64 /* the least under a large block, the most under others */
+#define FILL_LEAST   32 /* of a piece that is larger for what was filled */
+
+#define FILL_COVER   16 /* of what was filled, a piece under a large block */
+#define FILL_PIECE   64 /* of what was filled, any other */
+
 /* Where a request would go. */
 struct plan {
         struct spm_block *first; /* the first of the tiles that it may touch */
@@ -26,6 +35,7 @@ struct plan {
 /* How much, and in which pieces. */
 struct measure {
         uint64_t piece;
+        uint64_t cover;   /* a piece, where the block covers it */
         uint64_t allowed; /* bytes that the pool may hold then */
         bool exact;
 };
@@ -47,6 +57,16 @@ static size_t wanted_size(const struct spm_want *want)
                                       want->pool->page);
         enough = spm_fit_enough(bins, want->size, want->align);
         return enough < want->size ? 0 : enough;
+}
+
+static uint64_t least(uint64_t one, uint64_t other)
+{
+        return one < other ? one : other;
+}
+
+static uint64_t most(uint64_t one, uint64_t other)
+{
+        return one > other ? one : other;
 }
 
 /* A share of @of bytes, rounded down to a power of two; grains in a pool that is short. */
@@ -74,15 +94,48 @@ uint64_t spm_grow_allowed(const struct spm_pool_state *pool, uint64_t high)
         return high + high / 64 + piece_of(pool, high);
 }
 
+static uint64_t filled_share(const struct spm_pool_state *pool, unsigned int share)
+{
+        return (uint64_t)1 << spm_highest_bit(pool->filled / share | 1);
+}
+
+/* What a program takes that frees nothing will stay where it is. */
+static uint64_t usual_piece(const struct spm_pool_state *pool, uint64_t size)
+{
+        uint64_t piece = piece_of(pool, pool->reserved_bytes + size);
+        uint64_t grain = pool->config.grain;
+        uint64_t larger = least(filled_share(pool, FILL_PIECE), LARGE_PIECE * grain);
+
+        if (pool->is_short || pool->is_varied || larger < FILL_LEAST * grain)
+                return piece;
+        return most(piece, least(larger, pool->segment_most));
+}
+
+static uint64_t cover_piece(const struct spm_pool_state *pool, uint64_t size, uint64_t piece)
+{
+        uint64_t grain = pool->config.grain;
+        uint64_t cover = piece;
+
+        if (pool->is_short || pool->is_varied)
+                return piece;
+        if (size >= LARGE_BLOCK * grain)
+                cover = most(filled_share(pool, FILL_COVER), LARGE_PIECE * grain);
+        else if (size >= MIDDLE_BLOCK * grain)
+                cover = pool->config.segment_size & ~(grain - 1);
+        return most(piece, least(cover, pool->segment_most));
+}
+
 static struct measure take_measure(const struct spm_pool_state *pool, uint64_t size, bool exact)
 {
         uint64_t busy = pool->rounded_bytes + pool->pending_bytes + size;
-        uint64_t allowed = spm_grow_allowed(pool, busy > pool->busy_high ? busy : pool->busy_high);
+        uint64_t allowed = spm_grow_allowed(pool, most(busy, pool->busy_high));
+        uint64_t piece = usual_piece(pool, size);
 
         if (pool->config.max_size && allowed > pool->config.max_size)
                 allowed = pool->config.max_size;
         return (struct measure){
-                .piece = piece_of(pool, pool->reserved_bytes + size),
+                .piece = piece,
+                .cover = cover_piece(pool, size, piece),
                 .allowed = allowed,
                 .exact = exact,
         };
@@ -225,12 +278,25 @@ static void round_up(const struct spm_block *hole, const struct measure *measure
                 *from -= more < below ? more : below;
 }
 
+/* The size of the next piece of [from, to). */
+static uint64_t next_piece(const struct plan *plan, const struct measure *measure, uint64_t grain,
+                           uint64_t from, uint64_t to)
+{
+        uint64_t covered = least(plan->end & ~(grain - 1), to);
+        uint64_t piece = measure->piece;
+
+        if (from >= plan->start && from < covered)
+                piece = most(piece, least(measure->cover, covered - from));
+        return least(piece, to - from);
+}
+
 /* What to ask for of the plan, at most @room pieces. Asking changes the tiles, so this comes first.
  */
 static unsigned int cut(const struct plan *plan, const struct measure *measure,
                         struct piece *pieces, unsigned int room)
 {
         const struct spm_block *tile = plan->first;
+        uint64_t grain = tile->area->pool->config.grain;
         unsigned int count = 0;
         uint64_t from;
         uint64_t to;
@@ -240,7 +306,7 @@ static unsigned int cut(const struct plan *plan, const struct measure *measure,
                         continue;
                 round_up(tile, measure, &from, &to);
                 for (; from < to && count < room; count++) {
-                        uint64_t size = to - from < measure->piece ? to - from : measure->piece;
+                        uint64_t size = next_piece(plan, measure, grain, from, to);
 
                         pieces[count] = (struct piece){from, size};
                         from += size;
@@ -312,6 +378,15 @@ static enum spm_status grow_anywhere(struct spm_model *model, const struct spm_w
         return SPM_AGAIN;
 }
 
+/* There is so much idle memory that its pieces move here, or soon will. They are of the usual size,
+ * and to map them elsewhere costs no more than to give them back for a large one. */
+static bool is_crowded(const struct spm_pool_state *pool, const struct plan *plan,
+                       const struct measure *measure)
+{
+        return pool->reserved_bytes + plan->missing > measure->allowed &&
+               pool->ready_bytes + pool->pending_bytes >= plan->missing;
+}
+
 enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want, bool exact,
                              struct spm_actions *actions)
 {
@@ -323,6 +398,8 @@ enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *wan
                 return SPM_E_OUT_OF_MEMORY;
         measure = take_measure(want->pool, size, exact);
         if (want->pool->config.range_size && find_place(want->heap, size, &plan)) {
+                if (is_crowded(want->pool, &plan, &measure))
+                        measure.cover = measure.piece;
                 make_way(model, want->pool, plan.missing, &plan, &measure, actions);
                 /* That has made new holes, and perhaps a better place. */
                 if (find_place(want->heap, size, &plan))

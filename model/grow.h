@@ -14,6 +14,19 @@
  *           ones would be faster to get, since a driver maps 32 MiB in the time
  *           of 2 MiB; but what cannot be moved as a whole stays, and a program
  *           whose blocks vary in size then holds far more than it uses
+ *   cover   where the block that is asked for covers it: segment_size under
+ *           16 MiB or more; under 256 MiB or more a sixteenth of what was filled
+ *           (below), at least 128 MiB and at most 2 GiB. So a large block is
+ *           copied as fast as if it were in one piece
+ *   filled  bytes allocated since the last free. A program that only fills
+ *           memory is not one whose blocks vary: from 4 GiB on its pieces are a
+ *           64th of that, 64 or 128 MiB
+ *
+ * Where idle memory makes way, or will, there are pieces only. Before a block is
+ * served a part of a large segment that nobody uses, that is given back
+ * (spm_trim_break()), and the place is backed in pieces; large ones are not
+ * asked for again until the decay time has passed. A caller that sets
+ * segment_size gets nothing larger, and a pool of made-up memory has none.
  *
  * Once the caller has refused memory, all pieces are single grains for a while
  * (until the decay time has passed, or for good without one): what is built up

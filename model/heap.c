@@ -13,12 +13,16 @@
 
 void spm_pool_count_segment(struct spm_pool_state *pool, size_t size, bool more)
 {
+        bool is_large = spm_pool_is_large(pool, size);
+
         if (!more) {
                 pool->segment_count--;
+                pool->large_segments -= is_large;
                 pool->reserved_bytes -= size;
                 return;
         }
         pool->segment_count++;
+        pool->large_segments += is_large;
         pool->reserved_bytes += size;
         if (pool->reserved_high < pool->reserved_bytes)
                 pool->reserved_high = pool->reserved_bytes;
@@ -236,11 +240,13 @@ void spm_pool_count_live(const struct spm_block *block, bool live)
                 pool->live_blocks--;
                 pool->used_bytes -= block->requested;
                 pool->rounded_bytes -= block->size;
+                pool->filled = 0;
                 return;
         }
         pool->live_blocks++;
         pool->used_bytes += block->requested;
         pool->rounded_bytes += block->size;
+        pool->filled += block->size;
         spm_pool_raise_marks(pool);
         lift(&pool->busy_high, pool->rounded_bytes);
         lift(&pool->window_high, pool->rounded_bytes);

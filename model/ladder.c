@@ -78,14 +78,23 @@ static bool find_fit(struct spm_model *model, const struct spm_want *want,
         return spm_ladder_is_short(request) && spm_fit_internal(model, want, fit) && fit->belt;
 }
 
+/* Not what was just obtained for this request. Return: true to look again. */
+static bool breaks_up(struct spm_model *model, const struct spm_want *want,
+                      const struct spm_fit *fit, struct spm_actions *actions)
+{
+        return want->pool->large_segments && want->klass == SPM_NO_CLASS &&
+               spm_trim_break(model, fit->block, fit->start, want->size, actions);
+}
+
 static enum spm_status try_serve(struct spm_model *model, const struct spm_want *want,
                                  const struct spm_request *request, struct spm_block **block,
                                  struct spm_actions *actions)
 {
         struct spm_fit fit;
 
-        if (find_fit(model, want, request, &fit))
-                return serve(model, want, &fit, block, actions);
+        while (find_fit(model, want, request, &fit))
+                if (request->stage >= GROWING || !breaks_up(model, want, &fit, actions))
+                        return serve(model, want, &fit, block, actions);
         if (want->klass != SPM_NO_CLASS && spm_serve_slab(model, want) &&
             find_fit(model, want, request, &fit))
                 return serve(model, want, &fit, block, actions);

@@ -35,6 +35,17 @@ static size_t usual_small(const struct spm_pool_config *config)
         return small;
 }
 
+/* In grains, the most of one segment. A driver takes as long for twice as much as for two. */
+#define SEGMENT_MOST 1024
+
+/* Memory that is made up costs nothing to get, and is in pieces that can move. */
+static uint64_t most_of_segment(const struct spm_pool_config *config, size_t given)
+{
+        if (given || !config->range_size || config->provider == SPM_PROVIDER_MODEL)
+                return config->segment_size;
+        return (uint64_t)SEGMENT_MOST * config->grain;
+}
+
 static void fill_defaults(struct spm_pool_config *config)
 {
         if (!config->grain)
@@ -135,6 +146,7 @@ enum spm_status spm_pool_new(struct spm_model *model, const struct spm_pool_conf
         if (!pool)
                 return SPM_E_HOST_MEMORY;
         pool->config = full;
+        pool->segment_most = most_of_segment(&full, config->segment_size);
         pool->follow = true;
         pool->opportunistic = true;
         pool->internal = true;

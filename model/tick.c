@@ -28,6 +28,7 @@ static void turn_window(struct spm_pool_state *pool, uint64_t now)
                 return;
         pool->window_start = now;
         pool->is_short = false;
+        pool->is_varied = false;
         pool->window_before = pool->window_high;
         pool->window_high = pool->rounded_bytes + (uint64_t)spm_magazine_sum(pool).rounded;
         /* What growth is measured by forgets older peaks as well. */

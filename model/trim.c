@@ -230,6 +230,59 @@ void spm_trim_away(struct spm_model *model, struct spm_pool_state *pool, uint64_
         trim_spanning(model, pool, &limits, &released, actions);
 }
 
+/* large segments */
+
+static bool lies_in(const struct spm_segment_state *segment, const struct spm_block *block)
+{
+        return segment->base >= block->address &&
+               segment->size <= block->size - (segment->base - block->address);
+}
+
+/* Bytes of the segment that [start, end) does not cover. */
+static uint64_t uncovered(const struct spm_segment_state *segment, uint64_t start, uint64_t end)
+{
+        uint64_t last = segment->base + segment->size;
+
+        return segment->size -
+               ((end < last ? end : last) - (start > segment->base ? start : segment->base));
+}
+
+/* The first large segment of @block of which too little would be used. */
+static struct spm_segment_state *find_ill_used(const struct spm_block *block, uint64_t start,
+                                               uint64_t end)
+{
+        const struct spm_pool_state *pool = block->area->pool;
+
+        while (start < end) {
+                struct spm_segment_state *segment = *spm_area_segment(block->area, start);
+
+                if (spm_pool_is_large(pool, segment->size) && lies_in(segment, block) &&
+                    uncovered(segment, start, end) > segment->size / 8)
+                        return segment;
+                start = segment->base + segment->size;
+        }
+        return NULL;
+}
+
+bool spm_trim_break(struct spm_model *model, struct spm_block *block, uint64_t start, size_t size,
+                    struct spm_actions *actions)
+{
+        struct spm_pool_state *pool = block->area->pool;
+        struct spm_segment_state *segment;
+
+        if (block->area->is_lone || pool->config.release_needs_idle)
+                return false;
+        segment = find_ill_used(block, start, start + size);
+        if (!segment)
+                return false;
+        pool->is_varied = true;
+        if (!spm_block_is(block, SPM_BLOCK_READY) || !has_room(pool, 0, actions) ||
+            !spm_block_reserve(model, 2))
+                return false;
+        release(model, block, segment, false, actions);
+        return true;
+}
+
 bool spm_trim_ended(struct spm_model *model, struct spm_pool_state *pool,
                     struct spm_actions *actions)
 {

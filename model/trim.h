@@ -40,6 +40,18 @@ bool spm_trim_pool(struct spm_model *model, struct spm_pool_state *pool, uint64_
 void spm_trim_away(struct spm_model *model, struct spm_pool_state *pool, uint64_t enough,
                    uint64_t from, uint64_t to, struct spm_actions *actions);
 
+/**
+ * spm_trim_break() - a block of @size bytes is to be at @start in @block, which is free
+ *
+ * A large segment of which it covers less than seven eighths would have to stay for its sake, and
+ * could not move. One that nobody uses is given back instead, so that the place is backed in
+ * usual pieces; and there are no more large ones for a while, also if it is still pending.
+ *
+ * Return: true if one was given back: @block is another then.
+ */
+bool spm_trim_break(struct spm_model *model, struct spm_block *block, uint64_t start, size_t size,
+                    struct spm_actions *actions);
+
 /** spm_trim_ended() - all memory of a pool that has ended (spm_pool_end()). Return: false if there
  * is more. */
 bool spm_trim_ended(struct spm_model *model, struct spm_pool_state *pool,

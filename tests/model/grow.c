@@ -13,7 +13,8 @@ TestSuite(grow, .init = bench_set_up, .fini = bench_tear_down);
 
 /* how much */
 
-static void expect_pieces(enum spm_growth growth, size_t before, size_t size, size_t piece)
+/* Of a large size, which can be had side by side: @before live, then so much more. */
+static void climb_after(enum spm_growth growth, size_t before, size_t size)
 {
         spm_pool pool;
         uint64_t at;
@@ -25,8 +26,6 @@ static void expect_pieces(enum spm_growth growth, size_t before, size_t size, si
         at = before ? bench_climb(pool, before) + before : LARGE;
         cr_assert_eq(reserved(pool), before);
         cr_assert_eq(bench_climb(pool, size), at);
-        cr_expect_eq(bench.seen[0].size, piece, "%zu for %zu MiB after %zu",
-                     bench.seen[0].size / MIB, size / MIB, before / MIB);
         for (i = 0; i < bench.seen_count; i++) {
                 cr_assert_eq(bench.seen[i].kind, SPM_ACT_GROW);
                 cr_assert_eq(bench.seen[i].address, at, "side by side");
@@ -34,24 +33,89 @@ static void expect_pieces(enum spm_growth growth, size_t before, size_t size, si
                 at += bench.seen[i].size;
         }
         cr_expect_geq(bench_seen(SPM_ACT_GROW), size);
-        cr_expect_lt(bench_seen(SPM_ACT_GROW), size + bench.seen[bench.seen_count - 1].size);
+}
+
+static void expect_pieces(enum spm_growth growth, size_t before, size_t size, size_t piece)
+{
+        climb_after(growth, before, size);
+        cr_expect_eq(bench.seen[0].size, piece, "%zu for %zu MiB after %zu",
+                     bench.seen[0].size / MIB, size / MIB, before / MIB);
+        cr_expect_lt(bench_seen(SPM_ACT_GROW), size + piece);
 }
 
 Test(grow, a_piece_is_a_thirty_second_of_the_pool)
 {
         expect_pieces(SPM_GROWTH_BALANCED, 0, 3 * MIB, 2 * MIB);
-        expect_pieces(SPM_GROWTH_BALANCED, 0, 126 * MIB, 2 * MIB);
-        expect_pieces(SPM_GROWTH_BALANCED, 0, 128 * MIB, 4 * MIB);
-        expect_pieces(SPM_GROWTH_BALANCED, 96 * MIB, 31 * MIB, 2 * MIB);
-        expect_pieces(SPM_GROWTH_BALANCED, 96 * MIB, 32 * MIB, 4 * MIB);
-        expect_pieces(SPM_GROWTH_BALANCED, 480 * MIB, 31 * MIB, 8 * MIB);
-        expect_pieces(SPM_GROWTH_BALANCED, 480 * MIB, 32 * MIB, 16 * MIB);
-        expect_pieces(SPM_GROWTH_BALANCED, 0, GIB, 32 * MIB);
-        expect_pieces(SPM_GROWTH_BALANCED, 4 * GIB, 100 * MIB, 32 * MIB);
-        expect_pieces(SPM_GROWTH_SPEED, 480 * MIB, 31 * MIB, 8 * MIB);
-        expect_pieces(SPM_GROWTH_SPEED, 4 * GIB, 100 * MIB, 32 * MIB);
+        expect_pieces(SPM_GROWTH_BALANCED, 110 * MIB, 14 * MIB, 2 * MIB);
+        expect_pieces(SPM_GROWTH_BALANCED, 116 * MIB, 14 * MIB, 4 * MIB);
+        expect_pieces(SPM_GROWTH_BALANCED, 496 * MIB, 14 * MIB, 8 * MIB);
+        expect_pieces(SPM_GROWTH_BALANCED, 504 * MIB, 14 * MIB, 16 * MIB);
+        expect_pieces(SPM_GROWTH_BALANCED, 3 * GIB, 14 * MIB, 32 * MIB);
+        expect_pieces(SPM_GROWTH_SPEED, 496 * MIB, 14 * MIB, 8 * MIB);
+        expect_pieces(SPM_GROWTH_SPEED, 3 * GIB, 14 * MIB, 32 * MIB);
         expect_pieces(SPM_GROWTH_TIGHT, 0, 128 * MIB, 2 * MIB);
-        expect_pieces(SPM_GROWTH_TIGHT, GIB, 5 * MIB, 2 * MIB);
+        expect_pieces(SPM_GROWTH_TIGHT, 3 * GIB, 14 * MIB, 2 * MIB);
+}
+
+/* Whatever the mode: what the block covers is not held in vain. */
+Test(grow, what_a_large_block_covers_is_in_large_pieces)
+{
+        expect_pieces(SPM_GROWTH_BALANCED, 0, 16 * MIB, 16 * MIB);
+        expect_pieces(SPM_GROWTH_BALANCED, 0, 100 * MIB, 32 * MIB);
+        expect_pieces(SPM_GROWTH_BALANCED, 0, 254 * MIB, 32 * MIB);
+        expect_pieces(SPM_GROWTH_BALANCED, 0, 256 * MIB, 128 * MIB);
+        expect_pieces(SPM_GROWTH_SPEED, 0, 2 * GIB, 128 * MIB);
+        expect_pieces(SPM_GROWTH_TIGHT, 0, 254 * MIB, 2 * MIB);
+        expect_pieces(SPM_GROWTH_TIGHT, 0, 256 * MIB, 128 * MIB);
+}
+
+/* The pool may hold 34 MiB more than the block, but only what lies under it is in a large piece. */
+Test(grow, what_a_large_block_does_not_cover_is_in_usual_pieces)
+{
+        climb_after(SPM_GROWTH_SPEED, 0, 257 * MIB);
+        cr_assert_eq(bench.seen_count, 3u);
+        cr_expect_eq(bench.seen[1].size, 128 * MIB);
+        cr_expect_eq(bench.seen[2].size, 8 * MIB);
+}
+
+/* Nothing was freed, so that nothing tells of blocks that vary. */
+Test(grow, who_only_fills_gets_larger_and_larger_pieces)
+{
+        expect_pieces(SPM_GROWTH_BALANCED, 4 * GIB - 128 * MIB, 14 * MIB, 32 * MIB);
+        expect_pieces(SPM_GROWTH_BALANCED, 4 * GIB, 14 * MIB, 64 * MIB);
+        expect_pieces(SPM_GROWTH_BALANCED, 8 * GIB, 14 * MIB, 128 * MIB);
+        expect_pieces(SPM_GROWTH_BALANCED, 24 * GIB, 14 * MIB, 128 * MIB);
+        expect_pieces(SPM_GROWTH_BALANCED, 4 * GIB - 128 * MIB, GIB, 128 * MIB);
+        expect_pieces(SPM_GROWTH_BALANCED, 4 * GIB, GIB, 256 * MIB);
+        expect_pieces(SPM_GROWTH_TIGHT, 8 * GIB, GIB, 512 * MIB);
+        expect_pieces(SPM_GROWTH_BALANCED, 16 * GIB, 3 * GIB, GIB);
+}
+
+Test(grow, a_free_ends_the_filling)
+{
+        spm_pool pool = range_pool(SPM_GROWTH_BALANCED);
+        uint64_t small = bench_alloc(pool, bench.s, 512);
+
+        bench_climb(pool, 8 * GIB);
+        bench_free(small, 0);
+        bench_climb(pool, GIB);
+        cr_expect_eq(bench.seen[0].size, 128 * MIB);
+        bench_climb(pool, 14 * MIB);
+        cr_expect_eq(bench.seen[0].size, 32 * MIB);
+}
+
+Test(grow, a_made_up_pool_has_no_large_pieces)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_ASYNC,
+                .provider = SPM_PROVIDER_MODEL,
+                .range_base = BASE,
+                .range_size = RANGE,
+        };
+        spm_pool pool = bench_pool(config);
+
+        cr_assert_neq(bench_climb(pool, 2 * GIB), 0);
+        cr_expect_eq(bench_stats(pool).grows, 64);
 }
 
 Test(grow, a_piece_is_at_most_what_the_caller_says)
@@ -143,8 +207,8 @@ Test(grow, a_growth_that_is_refused_in_the_middle_leaves_a_pool_that_can_be_used
         uint64_t live = bench_climb(pool, 3 * MIB);
         int granted;
 
-        /* 32 pieces of 32 MiB. */
-        for (granted = 0; granted < 32; granted++) {
+        /* 8 pieces of 128 MiB, then grains. */
+        for (granted = 0; granted < 8; granted++) {
                 bench.grants = granted + 1;
                 bench.no_memory = false;
                 cr_expect_eq(bench_climb(pool, GIB), 0, "%d granted", granted);

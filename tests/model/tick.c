@@ -21,6 +21,7 @@ static spm_pool new_pool(enum spm_growth growth, size_t threshold)
                 .growth = growth,
                 .range_base = base,
                 .range_size = 64 * GIB,
+                .segment_size = growth == SPM_GROWTH_TIGHT ? 2 * MIB : 32 * MIB, /* no larger */
                 .release_threshold = threshold,
                 .decay = DECAY,
         };
