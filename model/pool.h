@@ -90,6 +90,7 @@ struct spm_pool_state {
         uint64_t window_start;
         uint64_t ticked;
         uint64_t tick_target; /* of the tick that is going on */
+        uint64_t tick_large;  /* ... where a large segment goes */
         bool is_ticking;
         uint64_t live_blocks_high;
         uint64_t allocs;

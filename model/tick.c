@@ -44,19 +44,23 @@ static uint64_t due(const struct spm_pool_state *pool, uint64_t excess, uint64_t
         return (uint64_t)((double)excess * ((double)passed * SPEED / (double)pool->config.decay));
 }
 
-/* What the pool may hold when this tick ends. */
-static uint64_t target(const struct spm_pool_state *pool, uint64_t now)
+/* What the pool may hold when this tick ends. A large segment can be more than the growth mode
+ * allows beyond what was in use: when all of the excess is due, it does not stay for that. */
+static void set_target(struct spm_pool_state *pool, uint64_t now)
 {
         uint64_t high =
                 pool->window_high > pool->window_before ? pool->window_high : pool->window_before;
         uint64_t busy = pool->rounded_bytes + pool->pending_bytes;
-        uint64_t keep = spm_grow_allowed(pool, high > busy ? high : busy);
+        uint64_t used = high > busy ? high : busy;
+        uint64_t keep = spm_grow_allowed(pool, used);
+        uint64_t excess = 0;
 
         if (keep < pool->config.release_threshold)
-                keep = pool->config.release_threshold;
-        if (pool->reserved_bytes <= keep)
-                return pool->reserved_bytes;
-        return pool->reserved_bytes - due(pool, pool->reserved_bytes - keep, now - pool->ticked);
+                keep = used = pool->config.release_threshold;
+        if (pool->reserved_bytes > keep)
+                excess = due(pool, pool->reserved_bytes - keep, now - pool->ticked);
+        pool->tick_target = pool->reserved_bytes - excess;
+        pool->tick_large = excess && pool->tick_target == keep ? used : pool->tick_target;
 }
 
 /* Return: false if there is more to do. The target stands until it is reached, and time in which
@@ -67,12 +71,12 @@ static bool tick_pool(struct spm_model *model, struct spm_pool_state *pool, uint
         uint64_t released = 0;
 
         if (!pool->is_ticking) {
-                pool->tick_target = target(pool, now);
+                set_target(pool, now);
                 pool->is_ticking = true;
                 if (pool->tick_target < pool->reserved_bytes && pool->magazines)
                         spm_magazine_recall(model, pool);
         }
-        if (!spm_trim_pool(model, pool, pool->tick_target, 0, &released, actions))
+        if (!spm_trim_decay(model, pool, pool->tick_target, pool->tick_large, &released, actions))
                 return false;
         pool->is_ticking = false;
         if (released || pool->tick_target == pool->reserved_bytes)

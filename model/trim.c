@@ -13,6 +13,7 @@
 struct limits {
         uint64_t enough;   /* it ends when no more is reserved */
         uint64_t reserved; /* at least so many bytes stay reserved */
+        uint64_t large;    /* likewise, where a large segment goes */
         uint64_t ready;    /* and so many ready */
         uint64_t from;     /* and all of [from, to) */
         uint64_t to;
@@ -172,8 +173,10 @@ static bool trim_block(struct spm_model *model, struct spm_block *block,
 
         while (segment && pool->reserved_bytes > limits->enough) {
                 struct spm_segment_state *before = spm_segment_before(block, segment);
+                bool is_large = spm_pool_is_large(pool, segment->size);
+                uint64_t stays = is_large ? limits->large : limits->reserved;
 
-                if (pool->reserved_bytes < limits->reserved + segment->size ||
+                if (pool->reserved_bytes < stays + segment->size ||
                     pool->ready_bytes < limits->ready + segment->size ||
                     (segment->base < limits->to && limits->from < segment->base + segment->size)) {
                         segment = before;
@@ -208,17 +211,33 @@ static bool trim_spanning(struct spm_model *model, struct spm_pool_state *pool,
         return true;
 }
 
+static bool trim(struct spm_model *model, struct spm_pool_state *pool, const struct limits *limits,
+                 uint64_t *released, struct spm_actions *actions)
+{
+        if (!may_release(model, pool) || pool->reserved_bytes <= limits->enough || pool->ended)
+                return true;
+        spm_slab_shed(model, pool);
+        if (pool->sealed && !limits->enough && !limits->ready &&
+            !trim_sealed(model, pool, released, actions))
+                return false;
+        return trim_spanning(model, pool, limits, released, actions);
+}
+
 bool spm_trim_pool(struct spm_model *model, struct spm_pool_state *pool, uint64_t reserved,
                    uint64_t ready, uint64_t *released, struct spm_actions *actions)
 {
-        struct limits limits = {.enough = reserved, .reserved = reserved, .ready = ready};
+        struct limits limits = {
+                .enough = reserved, .reserved = reserved, .large = reserved, .ready = ready};
 
-        if (!may_release(model, pool) || pool->reserved_bytes <= reserved || pool->ended)
-                return true;
-        spm_slab_shed(model, pool);
-        if (pool->sealed && !reserved && !ready && !trim_sealed(model, pool, released, actions))
-                return false;
-        return trim_spanning(model, pool, &limits, released, actions);
+        return trim(model, pool, &limits, released, actions);
+}
+
+bool spm_trim_decay(struct spm_model *model, struct spm_pool_state *pool, uint64_t reserved,
+                    uint64_t large, uint64_t *released, struct spm_actions *actions)
+{
+        struct limits limits = {.enough = reserved, .reserved = reserved, .large = large};
+
+        return trim(model, pool, &limits, released, actions);
 }
 
 void spm_trim_away(struct spm_model *model, struct spm_pool_state *pool, uint64_t enough,

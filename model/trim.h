@@ -31,6 +31,13 @@ bool spm_trim_pool(struct spm_model *model, struct spm_pool_state *pool, uint64_
                    uint64_t ready, uint64_t *released, struct spm_actions *actions);
 
 /**
+ * spm_trim_decay() - what has been idle for too long; as spm_trim_pool()
+ * @large: where a large segment goes, at least so much stays reserved rather than @reserved
+ */
+bool spm_trim_decay(struct spm_model *model, struct spm_pool_state *pool, uint64_t reserved,
+                    uint64_t large, uint64_t *released, struct spm_actions *actions);
+
+/**
  * spm_trim_away() - make way for a growth elsewhere in the pool
  * @enough: until the pool reserves no more than so many bytes, if that is to be had
  * @from:   nothing of [@from, @to), where the growth will be

@@ -216,3 +216,26 @@ Test(tick, growth_is_measured_by_what_was_in_use_lately)
         cr_expect_eq(bench_stats(pool).moves, 128 / 2);
         cr_expect_eq(reserved(), 128 * MIB + 48 * MIB);
 }
+
+/* More than the growth mode allows to stay, and more than that at once. */
+Test(tick, a_large_segment_goes_when_all_that_exceeds_is_due)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_ASYNC,
+                .range_base = BASE / 2,
+                .range_size = 64 * GIB,
+                .release_threshold = SIZE_MAX,
+                .decay = DECAY,
+        };
+
+        pool = bench_pool(config);
+        bench_alloc(pool, bench.s, 20 * MIB);
+        have_idle(256 * MIB);
+        spm_pool_set_attribute(bench.model, pool, SPM_ATTR_RELEASE_THRESHOLD, 0);
+        tick(DECAY / 5);
+        cr_expect_eq(reserved(), (20 + 128) * MIB, "four fifths were due");
+        tick(DECAY / 5);
+        cr_expect_eq(reserved(), (20 + 128) * MIB, "not all of what is left is due");
+        tick(DECAY / 5);
+        cr_expect_eq(reserved(), 20 * MIB);
+}
