@@ -46,8 +46,9 @@ struct piece {
 };
 
 /* What has to be there: room for the block, or for a run of slots of its class, so much of it that
- * it is found whatever the alignment. 0 if that cannot be counted. */
-static size_t wanted_size(const struct spm_want *want)
+ * it is found whatever the alignment. A block by itself is nearly always found where it fits just
+ * so, and is not given more until that has been tried. 0 if that cannot be counted. */
+static size_t wanted_size(const struct spm_want *want, bool again)
 {
         const struct spm_bins *bins = &want->heap->ready;
         size_t enough;
@@ -55,6 +56,8 @@ static size_t wanted_size(const struct spm_want *want)
         if (want->klass != SPM_NO_CLASS)
                 return spm_fit_enough(bins, spm_slab_run_size(want->pool, want->size),
                                       want->pool->page);
+        if (!again)
+                return want->size;
         enough = spm_fit_enough(bins, want->size, want->align);
         return enough < want->size ? 0 : enough;
 }
@@ -100,15 +103,17 @@ static uint64_t filled_share(const struct spm_pool_state *pool, unsigned int sha
 }
 
 /* What a program takes that frees nothing will stay where it is. */
-static uint64_t usual_piece(const struct spm_pool_state *pool, uint64_t size)
+static uint64_t usual_piece(const struct spm_pool_state *pool, uint64_t size, uint64_t allowed)
 {
         uint64_t piece = piece_of(pool, pool->reserved_bytes + size);
         uint64_t grain = pool->config.grain;
         uint64_t larger = least(filled_share(pool, FILL_PIECE), LARGE_PIECE * grain);
 
-        if (pool->is_short || pool->is_varied || larger < FILL_LEAST * grain)
+        larger = least(larger, pool->segment_most);
+        if (pool->is_short || pool->is_varied || larger < FILL_LEAST * grain ||
+            pool->reserved_bytes + size + larger > allowed)
                 return piece;
-        return most(piece, least(larger, pool->segment_most));
+        return most(piece, larger);
 }
 
 static uint64_t cover_piece(const struct spm_pool_state *pool, uint64_t size, uint64_t piece)
@@ -129,10 +134,11 @@ static struct measure take_measure(const struct spm_pool_state *pool, uint64_t s
 {
         uint64_t busy = pool->rounded_bytes + pool->pending_bytes + size;
         uint64_t allowed = spm_grow_allowed(pool, most(busy, pool->busy_high));
-        uint64_t piece = usual_piece(pool, size);
+        uint64_t piece;
 
         if (pool->config.max_size && allowed > pool->config.max_size)
                 allowed = pool->config.max_size;
+        piece = usual_piece(pool, size, allowed);
         return (struct measure){
                 .piece = piece,
                 .cover = cover_piece(pool, size, piece),
@@ -198,7 +204,7 @@ static void consider(struct plan *plan, struct spm_block *first, uint64_t start,
 }
 
 /* A hole, with the free tiles beside it: the request goes to one of the two ends. */
-static void consider_hole(struct plan *plan, struct spm_block *hole, size_t size)
+static void consider_hole(struct plan *plan, struct spm_block *hole, size_t size, size_t align)
 {
         const struct spm_block *last = hole;
         struct spm_block *first = hole;
@@ -210,26 +216,28 @@ static void consider_hole(struct plan *plan, struct spm_block *hole, size_t size
                 first = first->previous;
         for (steps = 0; steps < WIDEN_MAX && is_free(last->next); steps++)
                 last = last->next;
-        start = first->address;
+        start = (first->address + (align - 1)) & ~(uint64_t)(align - 1);
         end = last->address + last->size;
         if (end < start || end - start < size)
                 return;
         consider(plan, first, start, size);
         if (last->next)
-                consider(plan, first, end - size, size);
+                consider(plan, first, (end - size) & ~(uint64_t)(align - 1), size);
 }
 
-static bool find_place(const struct spm_heap *heap, size_t size, struct plan *plan)
+static bool find_place(const struct spm_want *want, size_t size, struct plan *plan)
 {
+        size_t align = want->klass == SPM_NO_CLASS ? want->align : 1;
+        const struct spm_heap *heap = want->heap;
         struct spm_block *hole = heap->holes;
         unsigned int looked;
 
         *plan = (struct plan){0};
         for (looked = 0; hole && looked < HOLES_MAX; looked++, hole = hole->right)
                 if (!hole->area->is_lone)
-                        consider_hole(plan, hole, size);
+                        consider_hole(plan, hole, size, align);
         if (heap->wild)
-                consider_hole(plan, heap->wild, size);
+                consider_hole(plan, heap->wild, size, align);
         return plan->first != NULL;
 }
 
@@ -350,11 +358,11 @@ static enum spm_status grow_range(struct spm_model *model, const struct spm_want
 
 /* A segment of its own. */
 static enum spm_status grow_anywhere(struct spm_model *model, const struct spm_want *want,
-                                     size_t size, const struct measure *measure,
-                                     struct spm_actions *actions)
+                                     const struct measure *measure, struct spm_actions *actions)
 {
         static const struct plan nowhere;
         struct spm_pool_state *pool = want->pool;
+        size_t size = wanted_size(want, true);
         const struct spm_pool_config *config = &pool->config;
         size_t grain = config->grain;
         size_t need;
@@ -366,7 +374,7 @@ static enum spm_status grow_anywhere(struct spm_model *model, const struct spm_w
         if (want->klass == SPM_NO_CLASS && want->align <= grain)
                 size = want->size;
         need = (size + (grain - 1)) & ~(grain - 1);
-        if (need < size || past_cap(pool, need))
+        if (!size || need < size || past_cap(pool, need))
                 return SPM_E_OUT_OF_MEMORY;
         if (!pool->reserved_bytes && usual < config->initial_size)
                 usual = (config->initial_size + grain - 1) & ~(grain - 1);
@@ -387,25 +395,25 @@ static bool is_crowded(const struct spm_pool_state *pool, const struct plan *pla
                pool->ready_bytes + pool->pending_bytes >= plan->missing;
 }
 
-enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want, bool exact,
-                             struct spm_actions *actions)
+enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want, bool again,
+                             bool exact, struct spm_actions *actions)
 {
-        size_t size = wanted_size(want);
+        size_t size = wanted_size(want, again);
         struct measure measure;
         struct plan plan;
 
         if (!size)
                 return SPM_E_OUT_OF_MEMORY;
         measure = take_measure(want->pool, size, exact);
-        if (want->pool->config.range_size && find_place(want->heap, size, &plan)) {
+        if (want->pool->config.range_size && find_place(want, size, &plan)) {
                 if (is_crowded(want->pool, &plan, &measure))
                         measure.cover = measure.piece;
                 make_way(model, want->pool, plan.missing, &plan, &measure, actions);
                 /* That has made new holes, and perhaps a better place. */
-                if (find_place(want->heap, size, &plan))
+                if (find_place(want, size, &plan))
                         return grow_range(model, want, &plan, &measure, actions);
         }
-        return grow_anywhere(model, want, size, &measure, actions);
+        return grow_anywhere(model, want, &measure, actions);
 }
 
 enum spm_status spm_grow_initial(struct spm_model *model, struct spm_pool_state *pool, size_t size)

@@ -50,13 +50,14 @@
 
 /**
  * spm_grow_ask() - ask for memory that the request fits in
+ * @again: not for the first time for this request
  * @exact: for nothing beyond it, and whatever the pool may hold
  *
  * Return: SPM_OK if there is more already, SPM_AGAIN if it was asked for, SPM_E_OUT_OF_MEMORY,
  * SPM_E_HOST_MEMORY.
  */
-enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want, bool exact,
-                             struct spm_actions *actions);
+enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want, bool again,
+                             bool exact, struct spm_actions *actions);
 
 /** spm_grow_allowed() - bytes that a pool may hold which had @high in use. */
 uint64_t spm_grow_allowed(const struct spm_pool_state *pool, uint64_t high);

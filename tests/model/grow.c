@@ -200,6 +200,25 @@ Test(grow, a_small_half_and_a_large_half_grow_by_themselves)
         cr_expect_eq(bench.seen[0].address, LARGE);
 }
 
+/* It is found where it fits, though it could be elsewhere if others were in the way. */
+Test(grow, an_alignment_is_not_asked_for_twice)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_ASYNC,
+                .range_base = BASE,
+                .range_size = RANGE,
+                .large_size = MIB,
+                .large_align = 64 * KIB,
+        };
+        spm_pool pool = bench_pool(config);
+
+        cr_assert_eq(bench_climb(pool, 14 * MIB), LARGE);
+        cr_expect_eq(reserved(pool), 14 * MIB);
+        cr_expect_eq(bench_climb(pool, 5 * MIB + 512), LARGE + 14 * MIB);
+        cr_expect_eq(bench_climb(pool, 10 * MIB), LARGE + 19 * MIB + 64 * KIB);
+        cr_expect_eq(reserved(pool), 30 * MIB);
+}
+
 /* what is refused */
 
 Test(grow, a_growth_that_is_refused_in_the_middle_leaves_a_pool_that_can_be_used)
