@@ -50,7 +50,7 @@
 
 /**
  * spm_grow_ask() - ask for memory that the request fits in
- * @again: not for the first time for this request
+ * @again: not for the first time for this request: it was not found where it should fit
  * @exact: for nothing beyond it, and whatever the pool may hold
  *
  * Return: SPM_OK if there is more already, SPM_AGAIN if it was asked for, SPM_E_OUT_OF_MEMORY,

@@ -45,6 +45,9 @@ enum spm_provider {
  *                                   2 MiB to 32 MiB
  *   speed      1/12 + 32 MiB        likewise             up to 32 KiB
  *   tight      none                 2 MiB                up to 4 KiB
+ *
+ * Under a block of 256 MiB or more, and in a program that fills memory and frees nothing, segments
+ * are larger, up to 2 GiB, until blocks of other sizes want to be in their place (model/grow.h).
  */
 enum spm_growth { SPM_GROWTH_BALANCED, SPM_GROWTH_SPEED, SPM_GROWTH_TIGHT };
 
@@ -72,7 +75,7 @@ struct spm_pool_config {
         uint64_t range_size;
         size_t grain;        /* segments are multiples of this; 0 means 2 MiB; a power of two */
         size_t segment_size; /* of one segment the most, but without a range, for a larger block;
-                              * 0: by @growth */
+                              * 0: by @growth, and more as said there */
         /* Blocks up to this size share slabs; a power of two; 0: by @growth, less where the grain
          * or the alignment is too small for it; at most @align: no slabs. */
         size_t small_size;

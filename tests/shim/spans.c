@@ -187,3 +187,32 @@ Test(spans, leave_no_pointers_behind)
         cr_expect_eq(sp_driver.cuMemGetAddressRange_v2(&base, &size, first), CUDA_ERROR_NOT_FOUND,
                      "it has moved");
 }
+
+/* Also in the tight mode: nothing else is in them. */
+Test(spans, of_a_large_block_are_few)
+{
+        CUdeviceptr large;
+
+        sim_calls_reset();
+        large = alloc(512 * MIB);
+        cr_expect_leq(sim_calls("cuMemCreate"), 4 + EXTRA);
+        cr_expect_leq(held(), 512 * MIB + EXTRA * PIECE);
+        cr_expect_eq(cuMemcpyDtoD_v2(large, large + 256 * MIB, 256 * MIB), CUDA_SUCCESS);
+        cr_expect_eq(sp_on_cuMemFree_v2(large), CUDA_SUCCESS);
+}
+
+/* Two segments of 128 MiB, which neither can move to the next block nor stay for this one. */
+Test(spans, of_a_large_block_are_given_back_for_a_small_one)
+{
+        CUdeviceptr large = alloc(256 * MIB), small;
+
+        give(large);
+        sim_calls_reset();
+        small = alloc(5 * PIECE);
+        cr_expect_eq(sim_calls("cuMemRelease"), 2);
+        cr_expect_leq(held(), (5 + EXTRA) * PIECE, "%zu MiB", held() / MIB);
+        set(small, 4711, 5 * PIECE);
+        large = alloc(256 * MIB);
+        set(large, 7, 256 * MIB);
+        cr_expect_eq(word_at(small + 5 * PIECE - 4), 4711);
+}
