@@ -102,16 +102,23 @@ static uint64_t filled_share(const struct spm_pool_state *pool, unsigned int sha
         return (uint64_t)1 << spm_highest_bit(pool->filled / share | 1);
 }
 
-/* What a program takes that frees nothing will stay where it is. */
+/* What a program takes that frees nothing will stay where it is. 0 if it has not done so for long.
+ */
+static uint64_t filled_piece(const struct spm_pool_state *pool)
+{
+        uint64_t piece = filled_share(pool, FILL_PIECE);
+
+        if (piece < FILL_LEAST * pool->config.grain)
+                return 0;
+        return least(least(piece, LARGE_PIECE * pool->config.grain), pool->segment_most);
+}
+
 static uint64_t usual_piece(const struct spm_pool_state *pool, uint64_t size, uint64_t allowed)
 {
         uint64_t piece = piece_of(pool, pool->reserved_bytes + size);
-        uint64_t grain = pool->config.grain;
-        uint64_t larger = least(filled_share(pool, FILL_PIECE), LARGE_PIECE * grain);
+        uint64_t larger = filled_piece(pool);
 
-        larger = least(larger, pool->segment_most);
-        if (pool->is_short || pool->is_varied || larger < FILL_LEAST * grain ||
-            pool->reserved_bytes + size + larger > allowed)
+        if (pool->is_short || pool->is_varied || pool->reserved_bytes + size + larger > allowed)
                 return piece;
         return most(piece, larger);
 }
@@ -126,7 +133,7 @@ static uint64_t cover_piece(const struct spm_pool_state *pool, uint64_t size, ui
         if (size >= LARGE_BLOCK * grain)
                 cover = most(filled_share(pool, FILL_COVER), LARGE_PIECE * grain);
         else if (size >= MIDDLE_BLOCK * grain)
-                cover = pool->config.segment_size & ~(grain - 1);
+                cover = most(filled_piece(pool), pool->config.segment_size & ~(grain - 1));
         return most(piece, least(cover, pool->segment_most));
 }
 

@@ -20,7 +20,8 @@
  *           copied as fast as if it were in one piece
  *   filled  bytes allocated since the last free. A program that only fills
  *           memory is not one whose blocks vary: from 4 GiB on its pieces are a
- *           64th of that, 64 or 128 MiB
+ *           64th of that, 64 or 128 MiB, where the block covers them or the pool
+ *           may hold as much
  *
  * Where idle memory makes way, or will, there are pieces only. Before a block is
  * served a part of a large segment that nobody uses, that is given back

@@ -88,6 +88,8 @@ Test(grow, who_only_fills_gets_larger_and_larger_pieces)
         expect_pieces(SPM_GROWTH_BALANCED, 24 * GIB, 14 * MIB, 128 * MIB);
         expect_pieces(SPM_GROWTH_BALANCED, 4 * GIB - 128 * MIB, GIB, 128 * MIB);
         expect_pieces(SPM_GROWTH_BALANCED, 4 * GIB, GIB, 256 * MIB);
+        expect_pieces(SPM_GROWTH_TIGHT, 4 * GIB - 128 * MIB, 64 * MIB, 2 * MIB);
+        expect_pieces(SPM_GROWTH_TIGHT, 4 * GIB, 64 * MIB, 64 * MIB);
         expect_pieces(SPM_GROWTH_TIGHT, 8 * GIB, GIB, 512 * MIB);
         expect_pieces(SPM_GROWTH_BALANCED, 16 * GIB, 3 * GIB, GIB);
 }
