@@ -1,28 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Grow -- where more memory goes, how much of it, and what makes way
+ * Grow -- where more memory goes, and what makes way
  */
 
 #include "grow.h"
 
 #include "action.h"
-#include "bits.h"
+#include "piece.h"
 #include "segment.h"
 #include "state.h"
 #include "trim.h"
 
 #define HOLES_MAX 16 /* looked at */
 #define WIDEN_MAX 8  /* neighbours on each side */
-#define SHARE     32 /* of the pool, a piece */
-
-/* In grains, that is, as a rule in 2 MiB. */
-#define MIDDLE_BLOCK 8
-#define LARGE_BLOCK  128
-#define LARGE_PIECE  64 /* the least under a large block, the most under others */
-#define FILL_LEAST   32 /* of a piece that is larger for what was filled */
-
-#define FILL_COVER   16 /* of what was filled, a piece under a large block */
-#define FILL_PIECE   64 /* of what was filled, any other */
 
 /* Where a request would go. */
 struct plan {
@@ -30,14 +20,6 @@ struct plan {
         uint64_t start;
         uint64_t end;
         uint64_t missing; /* bytes that are not backed */
-};
-
-/* How much, and in which pieces. */
-struct measure {
-        uint64_t piece;
-        uint64_t cover;   /* a piece, where the block covers it */
-        uint64_t allowed; /* bytes that the pool may hold then */
-        bool exact;
 };
 
 struct piece {
@@ -60,98 +42,6 @@ static size_t wanted_size(const struct spm_want *want, bool again)
                 return want->size;
         enough = spm_fit_enough(bins, want->size, want->align);
         return enough < want->size ? 0 : enough;
-}
-
-static uint64_t least(uint64_t one, uint64_t other)
-{
-        return one < other ? one : other;
-}
-
-static uint64_t most(uint64_t one, uint64_t other)
-{
-        return one > other ? one : other;
-}
-
-/* A share of @of bytes, rounded down to a power of two; grains in a pool that is short. */
-static uint64_t piece_of(const struct spm_pool_state *pool, uint64_t of)
-{
-        uint64_t grain = pool->config.grain;
-        uint64_t piece =
-                pool->is_short ? grain : (uint64_t)1 << spm_highest_bit(of / SHARE | grain);
-
-        if (piece > pool->config.segment_size)
-                piece = pool->config.segment_size;
-        return (piece + grain - 1) & ~(grain - 1);
-}
-
-uint64_t spm_grow_allowed(const struct spm_pool_state *pool, uint64_t high)
-{
-        switch (pool->config.growth) {
-        case SPM_GROWTH_TIGHT:
-                return high;
-        case SPM_GROWTH_SPEED:
-                return high + high / 12 + pool->config.segment_size;
-        case SPM_GROWTH_BALANCED:
-                break;
-        }
-        return high + high / 64 + piece_of(pool, high);
-}
-
-static uint64_t filled_share(const struct spm_pool_state *pool, unsigned int share)
-{
-        return (uint64_t)1 << spm_highest_bit(pool->filled / share | 1);
-}
-
-/* What a program takes that frees nothing will stay where it is. 0 if it has not done so for long.
- */
-static uint64_t filled_piece(const struct spm_pool_state *pool)
-{
-        uint64_t piece = filled_share(pool, FILL_PIECE);
-
-        if (piece < FILL_LEAST * pool->config.grain)
-                return 0;
-        return least(least(piece, LARGE_PIECE * pool->config.grain), pool->segment_most);
-}
-
-static uint64_t usual_piece(const struct spm_pool_state *pool, uint64_t size, uint64_t allowed)
-{
-        uint64_t piece = piece_of(pool, pool->reserved_bytes + size);
-        uint64_t larger = filled_piece(pool);
-
-        if (pool->is_short || pool->is_varied || pool->reserved_bytes + size + larger > allowed)
-                return piece;
-        return most(piece, larger);
-}
-
-static uint64_t cover_piece(const struct spm_pool_state *pool, uint64_t size, uint64_t piece)
-{
-        uint64_t grain = pool->config.grain;
-        uint64_t cover = piece;
-
-        if (pool->is_short || pool->is_varied)
-                return piece;
-        if (size >= LARGE_BLOCK * grain)
-                cover = most(filled_share(pool, FILL_COVER), LARGE_PIECE * grain);
-        else if (size >= MIDDLE_BLOCK * grain)
-                cover = most(filled_piece(pool), pool->config.segment_size & ~(grain - 1));
-        return most(piece, least(cover, pool->segment_most));
-}
-
-static struct measure take_measure(const struct spm_pool_state *pool, uint64_t size, bool exact)
-{
-        uint64_t busy = pool->rounded_bytes + pool->pending_bytes + size;
-        uint64_t allowed = spm_grow_allowed(pool, most(busy, pool->busy_high));
-        uint64_t piece;
-
-        if (pool->config.max_size && allowed > pool->config.max_size)
-                allowed = pool->config.max_size;
-        piece = usual_piece(pool, size, allowed);
-        return (struct measure){
-                .piece = piece,
-                .cover = cover_piece(pool, size, piece),
-                .allowed = allowed,
-                .exact = exact,
-        };
 }
 
 static bool past_cap(const struct spm_pool_state *pool, uint64_t size)
@@ -275,8 +165,8 @@ static enum spm_status obtain(struct spm_model *model, struct spm_pool_state *po
 }
 
 /* What is to be backed of one hole, [*from, *to), to a whole piece, if that is allowed. */
-static void round_up(const struct spm_block *hole, const struct measure *measure, uint64_t *from,
-                     uint64_t *to)
+static void round_up(const struct spm_block *hole, const struct spm_measure *measure,
+                     uint64_t *from, uint64_t *to)
 {
         const struct spm_pool_state *pool = hole->area->pool;
         uint64_t size = *to - *from;
@@ -294,20 +184,20 @@ static void round_up(const struct spm_block *hole, const struct measure *measure
 }
 
 /* The size of the next piece of [from, to). */
-static uint64_t next_piece(const struct plan *plan, const struct measure *measure, uint64_t grain,
-                           uint64_t from, uint64_t to)
+static uint64_t next_piece(const struct plan *plan, const struct spm_measure *measure,
+                           uint64_t grain, uint64_t from, uint64_t to)
 {
-        uint64_t covered = least(plan->end & ~(grain - 1), to);
+        uint64_t covered = spm_least(plan->end & ~(grain - 1), to);
         uint64_t piece = measure->piece;
 
         if (from >= plan->start && from < covered)
-                piece = most(piece, least(measure->cover, covered - from));
-        return least(piece, to - from);
+                piece = spm_most(piece, spm_least(measure->cover, covered - from));
+        return spm_least(piece, to - from);
 }
 
 /* What to ask for of the plan, at most @room pieces. Asking changes the tiles, so this comes first.
  */
-static unsigned int cut(const struct plan *plan, const struct measure *measure,
+static unsigned int cut(const struct plan *plan, const struct spm_measure *measure,
                         struct piece *pieces, unsigned int room)
 {
         const struct spm_block *tile = plan->first;
@@ -331,7 +221,7 @@ static unsigned int cut(const struct plan *plan, const struct measure *measure,
 }
 
 static void make_way(struct spm_model *model, struct spm_pool_state *pool, uint64_t size,
-                     const struct plan *plan, const struct measure *measure,
+                     const struct plan *plan, const struct spm_measure *measure,
                      struct spm_actions *actions)
 {
         uint64_t target = measure->allowed > size ? measure->allowed - size : 0;
@@ -342,7 +232,7 @@ static void make_way(struct spm_model *model, struct spm_pool_state *pool, uint6
 }
 
 static enum spm_status grow_range(struct spm_model *model, const struct spm_want *want,
-                                  const struct plan *plan, const struct measure *measure,
+                                  const struct plan *plan, const struct spm_measure *measure,
                                   struct spm_actions *actions)
 {
         struct spm_pool_state *pool = want->pool;
@@ -365,7 +255,7 @@ static enum spm_status grow_range(struct spm_model *model, const struct spm_want
 
 /* A segment of its own. */
 static enum spm_status grow_anywhere(struct spm_model *model, const struct spm_want *want,
-                                     const struct measure *measure, struct spm_actions *actions)
+                                     const struct spm_measure *measure, struct spm_actions *actions)
 {
         static const struct plan nowhere;
         struct spm_pool_state *pool = want->pool;
@@ -396,7 +286,7 @@ static enum spm_status grow_anywhere(struct spm_model *model, const struct spm_w
 /* There is so much idle memory that its pieces move here, or soon will. They are of the usual size,
  * and to map them elsewhere costs no more than to give them back for a large one. */
 static bool is_crowded(const struct spm_pool_state *pool, const struct plan *plan,
-                       const struct measure *measure)
+                       const struct spm_measure *measure)
 {
         return pool->reserved_bytes + plan->missing > measure->allowed &&
                pool->ready_bytes + pool->pending_bytes >= plan->missing;
@@ -406,12 +296,12 @@ enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *wan
                              bool exact, struct spm_actions *actions)
 {
         size_t size = wanted_size(want, again);
-        struct measure measure;
+        struct spm_measure measure;
         struct plan plan;
 
         if (!size)
                 return SPM_E_OUT_OF_MEMORY;
-        measure = take_measure(want->pool, size, exact);
+        measure = spm_piece_measure(want->pool, size, exact);
         if (want->pool->config.range_size && find_place(want, size, &plan)) {
                 if (is_crowded(want->pool, &plan, &measure))
                         measure.cover = measure.piece;

@@ -47,8 +47,8 @@ struct spm_pool_state {
         struct spm_pool_config config; /* release_threshold as now in force */
         bool closed;                   /* destroyed; stays until its last segment is gone */
         bool ended;                    /* its memory is being given back, whatever it was */
-        bool is_short;                 /* it was refused memory not long ago (grow.h) */
-        bool is_varied;                /* a large segment was in the way not long ago (grow.h) */
+        bool is_short;                 /* it was refused memory not long ago (piece.h) */
+        bool is_varied;                /* a large segment was in the way not long ago (piece.h) */
         bool unfinished; /* there was no room for all that a synchronisation releases */
         bool synced;     /* a synchronisation has just completed blocks of it (A13) */
         bool follow;
@@ -79,7 +79,7 @@ struct spm_pool_state {
         uint64_t used_granted; /* what its magazines may rise by */
         uint64_t live_granted;
         uint64_t segment_count;
-        uint64_t segment_most; /* the most bytes of one that a block covers (grow.h) */
+        uint64_t segment_most; /* the most bytes of one that a block covers (piece.h) */
         uint64_t large_segments;
         uint64_t filled; /* bytes of the blocks allocated since one was freed */
         uint64_t used_high;
@@ -148,7 +148,7 @@ static inline struct spm_heap *spm_pool_heap(struct spm_pool_state *pool, size_t
         return &pool->heaps[size > SPM_HEAP_SMALL && pool->heap_count > 1];
 }
 
-/** spm_pool_is_large() - is a segment of @size larger than a piece is as a rule (grow.h)? */
+/** spm_pool_is_large() - is a segment of @size larger than a piece is as a rule (piece.h)? */
 static inline bool spm_pool_is_large(const struct spm_pool_state *pool, uint64_t size)
 {
         return pool->segment_most > pool->config.segment_size &&

@@ -13,7 +13,7 @@
  */
 
 #include "front.h"
-#include "grow.h"
+#include "piece.h"
 #include "pool.h"
 #include "recall.h"
 #include "state.h"
@@ -52,7 +52,7 @@ static void set_target(struct spm_pool_state *pool, uint64_t now)
                 pool->window_high > pool->window_before ? pool->window_high : pool->window_before;
         uint64_t busy = pool->rounded_bytes + pool->pending_bytes;
         uint64_t used = high > busy ? high : busy;
-        uint64_t keep = spm_grow_allowed(pool, used);
+        uint64_t keep = spm_piece_allowed(pool, used);
         uint64_t excess = 0;
 
         if (keep < pool->config.release_threshold)

@@ -47,7 +47,7 @@ enum spm_provider {
  *   tight      none                 2 MiB                up to 4 KiB
  *
  * Under a block of 256 MiB or more, and in a program that fills memory and frees nothing, segments
- * are larger, up to 2 GiB, until blocks of other sizes want to be in their place (model/grow.h).
+ * are larger, up to 2 GiB, until blocks of other sizes want to be in their place (model/piece.h).
  */
 enum spm_growth { SPM_GROWTH_BALANCED, SPM_GROWTH_SPEED, SPM_GROWTH_TIGHT };
 

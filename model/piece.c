@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Piece -- how much a pool may hold, and in pieces of what size it grows
+ */
+
+#include "piece.h"
+
+#include "bits.h"
+
+#define SHARE 32 /* of the pool, a piece */
+
+/* In grains, that is, as a rule in 2 MiB. */
+#define MIDDLE_BLOCK 8
+#define LARGE_BLOCK  128
+#define LARGE_PIECE  64 /* the least under a large block, the most under others */
+#define FILL_LEAST   32 /* of a piece that is larger for what was filled */
+
+#define FILL_COVER   16 /* of what was filled, a piece under a large block */
+#define FILL_PIECE   64 /* of what was filled, any other */
+
+/* A share of @of bytes, rounded down to a power of two; grains in a pool that is short. */
+static uint64_t piece_of(const struct spm_pool_state *pool, uint64_t of)
+{
+        uint64_t grain = pool->config.grain;
+        uint64_t piece =
+                pool->is_short ? grain : (uint64_t)1 << spm_highest_bit(of / SHARE | grain);
+
+        if (piece > pool->config.segment_size)
+                piece = pool->config.segment_size;
+        return (piece + grain - 1) & ~(grain - 1);
+}
+
+uint64_t spm_piece_allowed(const struct spm_pool_state *pool, uint64_t high)
+{
+        switch (pool->config.growth) {
+        case SPM_GROWTH_TIGHT:
+                return high;
+        case SPM_GROWTH_SPEED:
+                return high + high / 12 + pool->config.segment_size;
+        case SPM_GROWTH_BALANCED:
+                break;
+        }
+        return high + high / 64 + piece_of(pool, high);
+}
+
+static uint64_t filled_share(const struct spm_pool_state *pool, unsigned int share)
+{
+        return (uint64_t)1 << spm_highest_bit(pool->filled / share | 1);
+}
+
+/* What a program takes that frees nothing will stay where it is. 0 if it has not done so for long.
+ */
+static uint64_t filled_piece(const struct spm_pool_state *pool)
+{
+        uint64_t piece = filled_share(pool, FILL_PIECE);
+
+        if (piece < FILL_LEAST * pool->config.grain)
+                return 0;
+        return spm_least(spm_least(piece, LARGE_PIECE * pool->config.grain), pool->segment_most);
+}
+
+static uint64_t usual_piece(const struct spm_pool_state *pool, uint64_t size, uint64_t allowed)
+{
+        uint64_t piece = piece_of(pool, pool->reserved_bytes + size);
+        uint64_t larger = filled_piece(pool);
+
+        if (pool->is_short || pool->is_varied || pool->reserved_bytes + size + larger > allowed)
+                return piece;
+        return spm_most(piece, larger);
+}
+
+static uint64_t cover_piece(const struct spm_pool_state *pool, uint64_t size, uint64_t piece)
+{
+        uint64_t grain = pool->config.grain;
+        uint64_t cover = piece;
+
+        if (pool->is_short || pool->is_varied)
+                return piece;
+        if (size >= LARGE_BLOCK * grain)
+                cover = spm_most(filled_share(pool, FILL_COVER), LARGE_PIECE * grain);
+        else if (size >= MIDDLE_BLOCK * grain)
+                cover = spm_most(filled_piece(pool), pool->config.segment_size & ~(grain - 1));
+        return spm_most(piece, spm_least(cover, pool->segment_most));
+}
+
+struct spm_measure spm_piece_measure(const struct spm_pool_state *pool, uint64_t size, bool exact)
+{
+        uint64_t busy = pool->rounded_bytes + pool->pending_bytes + size;
+        uint64_t allowed = spm_piece_allowed(pool, spm_most(busy, pool->busy_high));
+        uint64_t piece;
+
+        if (pool->config.max_size && allowed > pool->config.max_size)
+                allowed = pool->config.max_size;
+        piece = usual_piece(pool, size, allowed);
+        return (struct spm_measure){
+                .piece = piece,
+                .cover = cover_piece(pool, size, piece),
+                .allowed = allowed,
+                .exact = exact,
+        };
+}
