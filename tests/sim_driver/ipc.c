@@ -9,8 +9,6 @@
  * again gives the same address, counted.
  */
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -73,23 +71,17 @@ static uint64_t map_exported(const struct contents *contents)
 {
         uint64_t inside = contents->offset % SIM_PAGE, base;
         uint64_t span = sim_round(inside + contents->bytes, SIM_PAGE);
-        char path[64];
-        void *mapped;
-        int file;
+        int file = sim_open_file(contents->process, contents->file);
 
-        snprintf(path, sizeof(path), "/proc/%d/fd/%d", contents->process, contents->file);
-        file = open(path, O_RDWR | O_CLOEXEC);
         if (file < 0)
                 return 0;
         if (!sim_space_take(span, SIM_PAGE, &base)) {
                 close(file);
                 return 0;
         }
-        mapped = mmap((void *)base, span, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
-                      (off_t)(contents->offset - inside));
+        sim_space_map_file(base, file, contents->offset - inside, span);
+        sim_space_protect(base, span, PROT_READ | PROT_WRITE);
         close(file);
-        if (mapped == MAP_FAILED)
-                sim_abort("the exporter's memory cannot be mapped");
         return base + inside;
 }
 

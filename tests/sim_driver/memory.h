@@ -58,10 +58,15 @@ void sim_physical_reclaim(struct sim_device *device);
 /* Reclaims when the device is full; 2 if that was not enough. */
 CUresult sim_physical_take(struct sim_device *device, uint64_t bytes, uint64_t *offset);
 void sim_physical_give(struct sim_device *device, uint64_t offset, uint64_t bytes);
+/* Counts no more, but the bytes stay: another process may have them. */
+void sim_physical_leave(struct sim_device *device, uint64_t bytes);
 int sim_physical_file(const struct sim_device *device);
+/* A file of another process by its descriptor there; -1: it is gone. The caller closes it. */
+int sim_open_file(int process, int file);
 
 /* Maps the pages without access, gives or takes access, and hides them again. */
 void sim_space_map(uint64_t base, const struct sim_device *device, uint64_t offset, uint64_t bytes);
+void sim_space_map_file(uint64_t base, int file, uint64_t offset, uint64_t bytes);
 void sim_space_protect(uint64_t base, uint64_t bytes, int protection);
 void sim_space_unmap(uint64_t base, uint64_t bytes);
 
@@ -137,10 +142,23 @@ bool sim_vmm_has_access(const struct sim_block *block);
 int sim_vmm_access(const struct sim_block *block, const struct sim_device *device);
 bool sim_vmm_is_rdma_capable(const struct sim_block *block);
 int sim_vmm_handle_types(const struct sim_block *block);
-/* Was it made to be exported? False also for what is no handle. */
-bool sim_vmm_is_shareable(CUmemGenericAllocationHandle handle);
-/* One more reference for the program; false: no such handle. */
-bool sim_vmm_hold(CUmemGenericAllocationHandle handle);
+
+/* Physical memory as another process has to know it. */
+struct sim_shared {
+        int32_t process;
+        int32_t file; /* the device's, in that process */
+        int32_t device;
+        uint32_t unused;
+        uint64_t handle; /* in that process */
+        uint64_t offset;
+        uint64_t bytes;
+};
+
+/* False if it was not made to be exported, and for what is no handle. Its bytes stay from then on,
+ * because nobody here knows when the last importer has gone. */
+bool sim_vmm_export(CUmemGenericAllocationHandle handle, struct sim_shared *shared);
+/* A handle to it, in its own process one more reference to the same; 0: it is gone. */
+CUmemGenericAllocationHandle sim_vmm_import(const struct sim_shared *shared);
 
 /* ---- array.c ---- */
 

@@ -3,11 +3,13 @@
 /*
  * Share -- handles that name memory to somebody else
  *
- * A descriptor here names physical memory or a pool within this process. Another
- * process would need the device's file as well, which only ipc.c hands on: what
- * is tested is that a program's imported memory is told from its own.
+ * A descriptor is a file that names what is shared. Physical memory can be
+ * imported by another process that got the descriptor, while its maker lives;
+ * pools and their pointers within this process only: what is tested is that a
+ * program's imported memory is told from its own.
  */
 
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,6 +26,7 @@ enum named {
 struct name {
         uint64_t what; /* of enum named */
         uint64_t id;
+        struct sim_shared memory;
 };
 
 static CUresult export_name(void *shareable, struct name name)
@@ -40,14 +43,12 @@ static CUresult export_name(void *shareable, struct name name)
         return CUDA_SUCCESS;
 }
 
-/* The id that the descriptor names, or 0. */
-static uint64_t import_name(void *shareable, enum named what)
+/* Does the descriptor name such a thing? */
+static bool import_name(void *shareable, enum named what, struct name *name)
 {
-        struct name name;
+        ssize_t got = pread((int)(intptr_t)shareable, name, sizeof(*name), 0);
 
-        if (pread((int)(intptr_t)shareable, &name, sizeof(name), 0) != (ssize_t)sizeof(name))
-                return 0;
-        return name.what == what ? name.id : 0;
+        return got == (ssize_t)sizeof(*name) && name->what == what;
 }
 
 /* ---- physical memory ---- */
@@ -57,28 +58,30 @@ CUresult CUDAAPI cuMemExportToShareableHandle(void *shareable, CUmemGenericAlloc
                                               unsigned long long flags)
 {
         SIM_ENTER(cuMemExportToShareableHandle);
+        struct name name = {.what = NAMES_MEMORY};
 
         if (!shareable || flags)
                 return CUDA_ERROR_INVALID_VALUE;
         if (type != POSIX)
                 return CUDA_ERROR_NOT_SUPPORTED;
-        if (!sim_vmm_is_shareable(handle))
+        if (!sim_vmm_export(handle, &name.memory))
                 return CUDA_ERROR_INVALID_VALUE;
-        return export_name(shareable, (struct name){NAMES_MEMORY, handle});
+        return export_name(shareable, name);
 }
 
 CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
                                                 void *shareable, CUmemAllocationHandleType type)
 {
         SIM_ENTER(cuMemImportFromShareableHandle);
-        uint64_t named;
+        CUmemGenericAllocationHandle named;
+        struct name name;
 
         if (!handle)
                 return CUDA_ERROR_INVALID_VALUE;
         if (type != POSIX)
                 return CUDA_ERROR_NOT_SUPPORTED;
-        named = import_name(shareable, NAMES_MEMORY);
-        if (!sim_vmm_hold(named))
+        named = import_name(shareable, NAMES_MEMORY, &name) ? sim_vmm_import(&name.memory) : 0;
+        if (!named)
                 return CUDA_ERROR_INVALID_VALUE;
         *handle = named;
         return CUDA_SUCCESS;
@@ -100,7 +103,7 @@ CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *shareable, CUmemoryPool 
                 return CUDA_ERROR_INVALID_VALUE;
         if (type != POSIX)
                 return CUDA_ERROR_NOT_SUPPORTED;
-        return export_name(shareable, (struct name){NAMES_POOL, pool->id});
+        return export_name(shareable, (struct name){.what = NAMES_POOL, .id = pool->id});
 }
 
 CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *handle, void *shareable,
@@ -110,12 +113,13 @@ CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *handle, void *
         SIM_ENTER(cuMemPoolImportFromShareableHandle);
         const struct sim_pool *exported;
         struct sim_pool *pool;
+        struct name name;
 
         if (!handle || flags)
                 return CUDA_ERROR_INVALID_VALUE;
         if (type != POSIX)
                 return CUDA_ERROR_NOT_SUPPORTED;
-        exported = sim_pool_by_id(import_name(shareable, NAMES_POOL));
+        exported = import_name(shareable, NAMES_POOL, &name) ? sim_pool_by_id(name.id) : NULL;
         if (!exported)
                 return CUDA_ERROR_INVALID_VALUE;
         pool = sim_pool_new(exported->device);
@@ -137,7 +141,7 @@ CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdevicept
                 return CUDA_ERROR_INVALID_VALUE;
         name.id = block->allocation.buffer_id;
         memset(data, 0, sizeof(*data));
-        memcpy(data, &name, sizeof(name));
+        memcpy(data, &name, offsetof(struct name, memory));
         return CUDA_SUCCESS;
 }
 
@@ -145,7 +149,7 @@ static const struct sim_block *find_exported(const CUmemPoolPtrExportData *data)
 {
         struct name name;
 
-        memcpy(&name, data, sizeof(name));
+        memcpy(&name, data, offsetof(struct name, memory));
         for (size_t i = 0; name.what == NAMES_POINTER && i < sim_block_count(); i++) {
                 const struct sim_block *block = sim_block_nth(i);
 

@@ -12,6 +12,7 @@
  */
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "memory.h"
@@ -122,18 +123,36 @@ void sim_physical_give(struct sim_device *device, uint64_t offset, uint64_t byte
         device->used_bytes -= bytes;
 }
 
+void sim_physical_leave(struct sim_device *device, uint64_t bytes)
+{
+        device->used_bytes -= bytes;
+}
+
 int sim_physical_file(const struct sim_device *device)
 {
         return files[device->ordinal];
 }
 
-void sim_space_map(uint64_t base, const struct sim_device *device, uint64_t offset, uint64_t bytes)
+int sim_open_file(int process, int file)
 {
-        void *mapped = mmap((void *)base, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
-                            files[device->ordinal], (off_t)offset);
+        char path[64];
+
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", process, file);
+        return open(path, O_RDWR | O_CLOEXEC);
+}
+
+void sim_space_map_file(uint64_t base, int file, uint64_t offset, uint64_t bytes)
+{
+        void *mapped =
+                mmap((void *)base, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, (off_t)offset);
 
         if (mapped == MAP_FAILED)
                 sim_abort("the host maps no more pages (%llu bytes)", (unsigned long long)bytes);
+}
+
+void sim_space_map(uint64_t base, const struct sim_device *device, uint64_t offset, uint64_t bytes)
+{
+        sim_space_map_file(base, files[device->ordinal], offset, bytes);
 }
 
 void sim_space_protect(uint64_t base, uint64_t bytes, int protection)

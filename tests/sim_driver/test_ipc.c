@@ -6,6 +6,7 @@
  * The importer is forked before anybody calls cuInit(), so both have a driver.
  */
 
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "test_support.h"
@@ -103,4 +104,80 @@ Test(sim, what_is_no_handle_does_not_open)
 
         begin();
         expect(1, cuIpcOpenMemHandle(&p, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+}
+
+/* Takes the descriptor out of its parent, maps what it stands for, and writes there. */
+static void import_descriptor(void)
+{
+        CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
+                                  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+        CUmemGenericAllocationHandle handle;
+        int there, file, process = (int)syscall(SYS_pidfd_open, getppid(), 0);
+        CUdeviceptr p;
+
+        alarm(5);
+        begin();
+        receive(to_importer, &there, sizeof(there));
+        file = (int)syscall(SYS_pidfd_getfd, process, there, 0);
+        cr_assert_geq(file, 0);
+        ok(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)file,
+                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+        close(file);
+        ok(cuMemAddressReserve(&p, 4 * MIB, 0, 0, 0));
+        ok(cuMemMap(p, 4 * MIB, 0, handle, 0));
+        ok(cuMemRelease(handle));
+        ok(cuMemSetAccess(p, 4 * MIB, &access, 1));
+        cr_assert_eq(word_at(p), 1);
+        ok(cuMemsetD32(p, 4, 1));
+        ok(cuCtxSynchronize());
+        send(to_exporter, &file, 1);
+        receive(to_importer, &there, sizeof(there));
+        cr_assert_eq(word_at(p), 5); /* though its maker has let it go */
+        ok(cuMemUnmap(p, 4 * MIB));
+        ok(cuMemAddressFree(p, 4 * MIB));
+        _exit(0);
+}
+
+Test(sim, a_descriptor_of_memory_works_in_another_process)
+{
+        CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
+                                    .requestedHandleTypes =
+                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
+        CUmemAccessDesc access = {.location = prop.location,
+                                  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+        CUmemGenericAllocationHandle handle;
+        size_t before, after, total;
+        int file, status;
+        pid_t importer;
+        CUdeviceptr p;
+        char done;
+
+        cr_assert(!pipe(to_importer) && !pipe(to_exporter));
+        importer = fork();
+        if (!importer)
+                import_descriptor();
+        close(to_exporter[1]);
+        begin();
+        ok(cuMemGetInfo(&before, &total));
+        ok(cuMemCreate(&handle, 4 * MIB, &prop, 0));
+        ok(cuMemAddressReserve(&p, 4 * MIB, 0, 0, 0));
+        ok(cuMemMap(p, 4 * MIB, 0, handle, 0));
+        ok(cuMemSetAccess(p, 4 * MIB, &access, 1));
+        ok(cuMemsetD32(p, 1, 1));
+        ok(cuCtxSynchronize());
+        ok(cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                        0));
+        send(to_importer, &file, sizeof(file));
+        receive(to_exporter, &done, 1);
+        cr_expect_eq(word_at(p), 4);
+        ok(cuMemsetD32(p, 5, 1));
+        ok(cuCtxSynchronize());
+        ok(cuMemRelease(handle));
+        ok(cuMemUnmap(p, 4 * MIB));
+        ok(cuMemGetInfo(&after, &total));
+        cr_expect_eq(before, after);
+        send(to_importer, &file, sizeof(file));
+        cr_assert_eq(waitpid(importer, &status, 0), importer);
+        cr_expect(WIFEXITED(status) && !WEXITSTATUS(status));
 }

@@ -4,13 +4,15 @@
  * VMM -- physical memory and addresses, apart
  *
  * A handle is physical memory. It lives while the program holds the handle or
- * maps it anywhere, and may be mapped at two places. Nothing here waits for the
+ * maps it anywhere, and may be mapped at two places. That of another process is
+ * a part of that process's file, and ends here when it is let go here. Nothing here waits for the
  * device (M2), nothing needs a current context, and nothing minds a capture
  * (3A). A mapping is one block; only whole mappings can be unmapped.
  */
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "memory.h"
 
 struct physical {
@@ -21,6 +23,8 @@ struct physical {
         uint64_t bytes;
         unsigned int held;   /* handles the program has not released */
         unsigned int mapped; /* mappings */
+        bool exported;       /* other processes may have it */
+        int file;            /* of the process that made it, or -1: ours */
         struct physical *next;
 };
 
@@ -56,7 +60,12 @@ static void put_if_unused(struct physical *physical)
         while (*link != physical)
                 link = &(*link)->next;
         *link = physical->next;
-        sim_physical_give(physical->device, physical->offset, physical->bytes);
+        if (physical->file >= 0)
+                close(physical->file);
+        else if (physical->exported)
+                sim_physical_leave(physical->device, physical->bytes);
+        else
+                sim_physical_give(physical->device, physical->offset, physical->bytes);
         free(physical);
 }
 
@@ -116,21 +125,60 @@ int sim_vmm_handle_types(const struct sim_block *block)
         return (int)mapping_of(block)->physical->prop.requestedHandleTypes;
 }
 
-bool sim_vmm_is_shareable(CUmemGenericAllocationHandle handle)
-{
-        const struct physical *physical = find_physical(handle);
-
-        return physical &&
-               physical->prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-}
-
-bool sim_vmm_hold(CUmemGenericAllocationHandle handle)
+bool sim_vmm_export(CUmemGenericAllocationHandle handle, struct sim_shared *shared)
 {
         struct physical *physical = find_physical(handle);
 
-        if (physical)
-                physical->held++;
-        return physical;
+        if (!physical || physical->file >= 0 ||
+            !(physical->prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+                return false;
+        physical->exported = true;
+        *shared = (struct sim_shared){
+                .process = getpid(),
+                .file = sim_physical_file(physical->device),
+                .device = physical->device->ordinal,
+                .handle = handle,
+                .offset = physical->offset,
+                .bytes = physical->bytes,
+        };
+        return true;
+}
+
+static CUmemGenericAllocationHandle add(struct physical *physical)
+{
+        physical->handle = sim_unique();
+        physical->held = 1;
+        physical->next = physicals;
+        physicals = physical;
+        return physical->handle;
+}
+
+CUmemGenericAllocationHandle sim_vmm_import(const struct sim_shared *shared)
+{
+        struct physical *physical;
+
+        if (shared->process == getpid()) {
+                physical = find_physical(shared->handle);
+                if (physical)
+                        physical->held++;
+                return physical ? physical->handle : 0;
+        }
+        physical = calloc(1, sizeof(*physical));
+        if (!physical)
+                return 0;
+        physical->file = sim_open_file(shared->process, shared->file);
+        physical->device = sim_device(shared->device);
+        if (physical->file < 0 || !physical->device) {
+                free(physical);
+                return 0;
+        }
+        physical->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+        physical->prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        physical->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        physical->prop.location.id = shared->device;
+        physical->offset = shared->offset;
+        physical->bytes = shared->bytes;
+        return add(physical);
 }
 
 /* ---- physical memory ---- */
@@ -164,13 +212,10 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
                 free(physical);
                 return result;
         }
-        physical->handle = sim_unique();
         physical->prop = *prop;
         physical->bytes = bytes;
-        physical->held = 1;
-        physical->next = physicals;
-        physicals = physical;
-        *handle = physical->handle;
+        physical->file = -1;
+        *handle = add(physical);
         return CUDA_SUCCESS;
 }
 
@@ -289,7 +334,9 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr base, size_t bytes, size_t offset,
                 return CUDA_ERROR_OUT_OF_MEMORY;
         mapping->physical = physical;
         physical->mapped++;
-        sim_space_map(base, physical->device, physical->offset, bytes);
+        sim_space_map_file(
+                base, physical->file < 0 ? sim_physical_file(physical->device) : physical->file,
+                physical->offset, bytes);
         block = sim_block_new(SIM_MEMORY_VMM, base, bytes, bytes);
         block->allocation.device = physical->device;
         block->physical = physical->offset;
