@@ -19,6 +19,8 @@
 #include "route/route.h"
 #include "route/work.h"
 #include "track/backing.h"
+#include "track/export.h"
+#include "track/import.h"
 #include "track/ledger.h"
 #include "track/pinned.h"
 #include "track/state.h"
@@ -85,6 +87,8 @@ static void finish_end(struct sp_context *context, bool ended)
         if (context->is_primary && !atomic_exchange(&context->device->primary_down, true))
                 atomic_fetch_add(&sp_primaries_down, 1);
         sp_stream_forget_context(context);
+        sp_export_end_pool(context->sync_pool);
+        sp_import_forget(context);
         remove_from_model(context);
         sp_range_leave(&context->range);
         sp_stamper_forget(&context->stamper);

@@ -10,7 +10,7 @@
  * the address out again before its call returns (E2). Unmapping needs no such
  * care, because the program chooses those addresses itself.
  *
- * Memory of somebody else (IPC, imported pools, external memory, imported
+ * Memory of somebody else (on_ipc.c, imported pools, external memory, imported
  * handles) is known to the ledger, so that freeing it is no finding, and not
  * held against the program at exit.
  */
@@ -253,32 +253,6 @@ CUresult CUDAAPI sp_on_cuMemImportFromShareableHandle(CUmemGenericAllocationHand
 }
 
 /* memory of somebody else: whoever made it knows its size */
-
-CUresult CUDAAPI sp_on_cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle,
-                                          unsigned int flags)
-{
-        CUresult result = SP_ASK(sp_driver.cuIpcOpenMemHandle(pointer, handle, flags));
-
-        if (result == CUDA_SUCCESS)
-                sp_route_write_down(SP_KIND_IMPORTED, *pointer, 0);
-        return result;
-}
-
-CUresult CUDAAPI sp_on_cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle,
-                                             unsigned int flags)
-{
-        CUresult result = SP_ASK(sp_driver.cuIpcOpenMemHandle_v2(pointer, handle, flags));
-
-        if (result == CUDA_SUCCESS)
-                sp_route_write_down(SP_KIND_IMPORTED, *pointer, 0);
-        return result;
-}
-
-CUresult CUDAAPI sp_on_cuIpcCloseMemHandle(CUdeviceptr pointer)
-{
-        return GIVE_BACK(SP_SPACE_DEVICE, pointer, "cuIpcCloseMemHandle",
-                         sp_driver.cuIpcCloseMemHandle(pointer));
-}
 
 CUresult CUDAAPI sp_on_cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool,
                                               CUmemPoolPtrExportData *exported)

@@ -40,6 +40,7 @@
 #include "route/tick.h"
 #include "route/whole.h"
 #include "route/work.h"
+#include "track/export.h"
 #include "track/ledger.h"
 #include "track/pinned.h"
 #include "track/state.h"
@@ -103,6 +104,8 @@ CUresult CUDAAPI sp_on_cuMemFree_v2(CUdeviceptr address)
                 return status == SPM_E_FOREIGN ? forward_free(&freeing) : refuse(&freeing);
 
         /* 4. One event for every batch of frees. */
+        if (block.exported)
+                sp_export_end(&block);
         sp_perform(&actions, NULL);
         if (freeing.known)
                 sp_ledger_freed(&freeing.entry, freeing.function);
@@ -408,6 +411,8 @@ CUresult CUDAAPI sp_on_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
         if (status != SPM_OK)
                 return status == SPM_E_FOREIGN ? forward_free_async(&freeing, handle, stream)
                                                : refuse(&freeing);
+        if (block.exported)
+                sp_export_end(&block);
         sp_perform(&actions, NULL);
         if (freeing.known)
                 sp_ledger_freed(&freeing.entry, freeing.function);

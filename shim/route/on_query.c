@@ -10,23 +10,27 @@
  *   range, buffer id       the block's own, with the size that was asked for
  *   context, pool          of a cuMemAlloc block its context and none; of an
  *                          asynchronous block none and its pool
- *   legacy IPC             a part of a range cannot be shared: no
- *   handles behind it      cuMemAlloc memory has none to show
+ *   legacy IPC             a cuMemAlloc block can be shared (on_ipc.c), another cannot
+ *   handles behind it      cuMemAlloc memory has none to show, and allows none
  *   SYNC_MEMOPS            mapped memory refuses the attribute; the context's
  *                          flag of the same name does it for all its memory
  *
  * Of page-locked memory only the range and the id are the block's own: the rest
  * is true of the chunk as well.
  *
- * Freed blocks are unknown pointers, like the driver's.
+ * A block that another process shared is one allocation, too, whatever was mapped
+ * for it. Freed blocks are unknown pointers, like the driver's.
  */
 
 #include "base/life.h"
 #include "route/perform.h"
 #include "route/room.h"
 #include "route/route.h"
+#include "route/whose.h"
 #include "route/work.h"
 #include "track/backing.h"
+#include "track/export.h"
+#include "track/import.h"
 #include "track/ledger.h"
 #include "track/limit.h"
 #include "track/mempool.h"
@@ -36,39 +40,55 @@
 /* Kept with a block as spm_set_user(). */
 #define SYNC_MEMOPS 1
 
-enum whose { FOREIGN, OURS, FREED };
-
-static enum whose look_up(CUdeviceptr pointer, struct spm_allocation *block)
+enum sp_whose sp_whose(CUdeviceptr pointer, struct spm_allocation *block)
 {
         enum spm_status status;
 
         if (!sp_route_pools() || !sp_life_has_begun())
-                return FOREIGN;
+                return SP_FOREIGN;
         status = spm_find(sp_model_enter(), pointer, block);
         sp_model_leave();
         if (status == SPM_E_FOREIGN)
-                return sp_backing_reserves(pointer) ? FREED : FOREIGN;
-        return status == SPM_OK ? OURS : FREED;
+                return sp_backing_reserves(pointer) ? SP_FREED : SP_FOREIGN;
+        return status == SPM_OK ? SP_OURS : SP_FREED;
 }
 
 /* ranges */
 
+/* What the driver says of a pointer that is not ours, or is at least mapped: of memory that was
+ * opened it knows all chunks. */
+static CUresult ask_for_range(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
+{
+        CUresult result = sp_driver.cuMemGetAddressRange_v2(base, size, pointer);
+        struct sp_context *context;
+        CUdeviceptr address;
+        size_t length;
+
+        if (result != CUDA_SUCCESS || !sp_import_find(pointer, &address, &length, &context))
+                return result;
+        if (base)
+                *base = address;
+        if (size)
+                *size = length;
+        return result;
+}
+
 CUresult CUDAAPI sp_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
         struct spm_allocation block;
-        enum whose whose = look_up(pointer, &block);
+        enum sp_whose whose = sp_whose(pointer, &block);
         CUdeviceptr start;
         size_t length;
         CUresult result;
 
-        if (whose == FOREIGN || (!base && !size))
-                return sp_driver.cuMemGetAddressRange_v2(base, size, pointer);
+        if (whose == SP_FOREIGN || (!base && !size))
+                return ask_for_range(base, size, pointer);
         /* The address is mapped, so what the driver refuses is the caller: no context, a dead one.
          */
         result = sp_driver.cuMemGetAddressRange_v2(&start, &length, pointer);
         if (result != CUDA_SUCCESS)
                 return result;
-        if (whose == FREED || pointer >= block.address + block.size)
+        if (whose == SP_FREED || pointer >= block.address + block.size)
                 return CUDA_ERROR_NOT_FOUND;
         if (base)
                 *base = block.address;
@@ -79,25 +99,30 @@ CUresult CUDAAPI sp_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, 
 
 /* attributes */
 
-static struct sp_context *context_of(const struct spm_allocation *block)
+struct sp_context *sp_whose_context(const struct spm_allocation *block)
 {
         struct sp_context *context = sp_context_by_pool(block->pool);
 
         return context ? context : sp_pinned_owner(block->pool, NULL);
 }
 
-/* A block that is a whole cuMemAlloc of ours can do what any other can. */
-static bool is_whole_native(const struct spm_allocation *block)
+bool sp_is_whole_native(const struct spm_allocation *block)
 {
         return sp_backing_is_native(block->cookie) && block->address == block->segment_base &&
                block->reserved == block->segment_size;
+}
+
+/* The driver refuses asynchronous memory, which has no context (1). */
+bool sp_can_be_exported(const struct spm_allocation *block)
+{
+        return sp_context_by_pool(block->pool) && sp_export_can(block);
 }
 
 /* The driver's answer is in *value; make it that for a block of its own. Yes-or-no attributes are
  * four bytes wide (measured). */
 static void correct(void *value, CUpointer_attribute attribute, const struct spm_allocation *block)
 {
-        const struct sp_context *context = context_of(block);
+        const struct sp_context *context = sp_whose_context(block);
 
         switch ((int)attribute) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -113,11 +138,14 @@ static void correct(void *value, CUpointer_attribute attribute, const struct spm
                 *(size_t *)value = block->size;
                 break;
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-                *(unsigned int *)value = is_whole_native(block);
+                *(unsigned int *)value = sp_can_be_exported(block);
                 break;
         case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
                 if (!context)
                         *(unsigned int *)value = 0;
+                break;
+        case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+                *(unsigned long long *)value = 0;
                 break;
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
                 *(CUmemoryPool *)value = context ? NULL : sp_mempool_handle(block->pool);
@@ -137,10 +165,9 @@ static void set_user(const struct spm_allocation *block, uint64_t user)
         sp_model_leave();
 }
 
-/* Known outside from now on: never served again (Q3), and work of its last owner has ended. */
-static void export(const struct spm_allocation *block)
+void sp_known_outside(const struct spm_allocation *block)
 {
-        struct sp_context *context = context_of(block);
+        struct sp_context *context = sp_whose_context(block);
 
         if (context)
                 sp_work_share(context);
@@ -148,21 +175,50 @@ static void export(const struct spm_allocation *block)
         sp_model_leave();
 }
 
+/* A block of another process, at whatever addresses of ours it was opened. */
+static void correct_import(void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+        struct sp_context *context;
+        CUdeviceptr address;
+        size_t size;
+
+        if (!sp_import_find(pointer, &address, &size, &context))
+                return;
+        switch ((int)attribute) {
+        case CU_POINTER_ATTRIBUTE_CONTEXT:
+                *(CUcontext *)value = context->handle;
+                break;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+                *(CUdeviceptr *)value = address;
+                break;
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+                *(size_t *)value = size;
+                break;
+        case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+                *(unsigned long long *)value = 0;
+                break;
+        default:
+                break;
+        }
+}
+
 CUresult CUDAAPI sp_on_cuPointerGetAttribute(void *value, CUpointer_attribute attribute,
                                              CUdeviceptr pointer)
 {
         struct spm_allocation block;
-        enum whose whose = look_up(pointer, &block);
+        enum sp_whose whose = sp_whose(pointer, &block);
         CUresult result;
 
-        if (whose == FREED)
+        if (whose == SP_FREED)
                 return CUDA_ERROR_INVALID_VALUE;
         result = sp_driver.cuPointerGetAttribute(value, attribute, pointer);
-        if (whose == FOREIGN || result != CUDA_SUCCESS)
+        if (whose == SP_FOREIGN && result == CUDA_SUCCESS)
+                correct_import(value, attribute, pointer);
+        if (whose == SP_FOREIGN || result != CUDA_SUCCESS)
                 return result;
         /* A token lets a device of another vendor in, and sets SYNC_MEMOPS (Q7). */
         if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS) {
-                export(&block);
+                sp_known_outside(&block);
                 set_user(&block, block.user | SYNC_MEMOPS);
         }
         correct(value, attribute, &block);
@@ -188,14 +244,18 @@ CUresult CUDAAPI sp_on_cuPointerGetAttributes(unsigned int count, CUpointer_attr
                                               void **values, CUdeviceptr pointer)
 {
         struct spm_allocation block;
-        enum whose whose = look_up(pointer, &block);
+        enum sp_whose whose = sp_whose(pointer, &block);
         CUresult result;
 
-        if (whose == FREED && attributes && values)
+        if (whose == SP_FREED && attributes && values)
                 return answer_as_host(count, attributes, values, pointer);
         result = sp_driver.cuPointerGetAttributes(count, attributes, values, pointer);
-        for (unsigned int i = 0; whose == OURS && result == CUDA_SUCCESS && i < count; i++)
-                correct(values[i], attributes[i], &block);
+        for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++) {
+                if (whose == SP_OURS)
+                        correct(values[i], attributes[i], &block);
+                else
+                        correct_import(values[i], attributes[i], pointer);
+        }
         return result;
 }
 
@@ -205,7 +265,7 @@ static CUresult make_context_synchronous(const struct spm_allocation *block)
         CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 
 #if CUDA_VERSION >= 12010
-        const struct sp_context *context = context_of(block);
+        const struct sp_context *context = sp_whose_context(block);
         unsigned int flags;
         CUcontext popped;
 
@@ -246,11 +306,11 @@ CUresult CUDAAPI sp_on_cuPointerSetAttribute(const void *value, CUpointer_attrib
                                              CUdeviceptr pointer)
 {
         struct spm_allocation block;
-        enum whose whose = look_up(pointer, &block);
+        enum sp_whose whose = sp_whose(pointer, &block);
 
-        if (whose == FREED)
+        if (whose == SP_FREED)
                 return CUDA_ERROR_INVALID_VALUE;
-        if (whose == FOREIGN || !value || sp_backing_is_pinned(block.cookie))
+        if (whose == SP_FOREIGN || !value || sp_backing_is_pinned(block.cookie))
                 return sp_driver.cuPointerSetAttribute(value, attribute, pointer);
         /* It is the only one that can be set. */
         return attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
@@ -306,35 +366,30 @@ CUresult CUDAAPI sp_on_cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 
 /* memory that leaves the process */
 
-CUresult CUDAAPI sp_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
-{
-        struct spm_allocation block;
-        enum whose whose = look_up(pointer, &block);
-        CUresult result;
-
-        /* The handle would be that of the whole range, and the other side cannot know (Q2). */
-        if (whose == FREED || (whose == OURS && !is_whole_native(&block)))
-                return CUDA_ERROR_INVALID_VALUE;
-        result = sp_driver.cuIpcGetMemHandle(handle, pointer);
-        if (whose == OURS && result == CUDA_SUCCESS)
-                export(&block);
-        return result;
-}
-
 CUresult CUDAAPI sp_on_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr pointer, size_t size,
                                                      CUmemRangeHandleType type,
                                                      unsigned long long flags)
 {
         struct spm_allocation block;
-        enum whose whose = look_up(pointer, &block);
+        enum sp_whose whose = sp_whose(pointer, &block);
         CUresult result;
 
-        if (whose == FREED || (whose == OURS && size > block.address + block.reserved - pointer))
+        if (whose == SP_FREED ||
+            (whose == SP_OURS && size > block.address + block.reserved - pointer))
                 return CUDA_ERROR_INVALID_VALUE;
         result = sp_driver.cuMemGetHandleForAddressRange(handle, pointer, size, type, flags);
-        if (whose == OURS && result == CUDA_SUCCESS)
-                export(&block);
+        if (whose == SP_OURS && result == CUDA_SUCCESS)
+                sp_known_outside(&block);
         return result;
+}
+
+static bool is_import(CUdeviceptr pointer)
+{
+        struct sp_context *context;
+        CUdeviceptr address;
+        size_t size;
+
+        return sp_import_find(pointer, &address, &size, &context);
 }
 
 CUresult CUDAAPI sp_on_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle,
@@ -344,7 +399,7 @@ CUresult CUDAAPI sp_on_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle 
         struct spm_allocation block;
         CUresult result;
 
-        if (look_up(pointer, &block) != FOREIGN)
+        if (sp_whose(pointer, &block) != SP_FOREIGN || is_import(pointer))
                 return CUDA_ERROR_INVALID_VALUE;
         result = sp_driver.cuMemRetainAllocationHandle(handle, address);
         if (result == CUDA_SUCCESS)
@@ -358,13 +413,13 @@ CUresult CUDAAPI sp_on_cuMemGetAccess(unsigned long long *flags, const CUmemLoca
                                       CUdeviceptr pointer)
 {
         struct spm_allocation block;
-        enum whose whose = look_up(pointer, &block);
+        enum sp_whose whose = sp_whose(pointer, &block);
         CUresult result;
 
-        if (whose == FREED)
+        if (whose == SP_FREED)
                 return CUDA_ERROR_INVALID_VALUE;
         result = sp_driver.cuMemGetAccess(flags, location, pointer);
-        if (whose == OURS && result == CUDA_SUCCESS && context_of(&block) &&
+        if (whose == SP_OURS && result == CUDA_SUCCESS && sp_whose_context(&block) &&
             !sp_backing_is_pinned(block.cookie))
                 *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
         return result;

@@ -335,6 +335,61 @@ CUresult sp_backing_grant(spm_pool pool, int peer, CUmemAccess_flags flags)
         return result;
 }
 
+/* memory of ours in other processes */
+
+static bool overlaps(const struct sp_segment *segment, CUdeviceptr address, size_t size)
+{
+        return segment->base < address + size && address < segment->base + segment->size;
+}
+
+static int by_base(const void *left, const void *right)
+{
+        const struct sp_segment *a = *(struct sp_segment *const *)left;
+        const struct sp_segment *b = *(struct sp_segment *const *)right;
+
+        return a->base < b->base ? -1 : a->base > b->base;
+}
+
+/* The segments of a live block, which stay while it lives; NULL if the host has no memory. */
+static struct sp_segment **segments_of(CUdeviceptr address, size_t size, size_t *count)
+{
+        struct sp_segment **found = NULL;
+        size_t room = 0;
+
+        *count = 0;
+        sp_lock_take(&list_lock);
+        for (struct sp_segment *segment = segments; segment; segment = segment->next)
+                room += overlaps(segment, address, size);
+        found = calloc(room + 1, sizeof(struct sp_segment *));
+        for (struct sp_segment *segment = segments; found && segment; segment = segment->next)
+                if (overlaps(segment, address, size))
+                        found[(*count)++] = segment;
+        sp_lock_drop(&list_lock);
+        if (found)
+                qsort(found, *count, sizeof(struct sp_segment *), by_base);
+        return found;
+}
+
+CUresult sp_backing_export(CUdeviceptr address, size_t size, struct sp_backing_part **parts,
+                           size_t *count)
+{
+        struct sp_segment **found = segments_of(address, size, count);
+        struct sp_backing_part *made = calloc(*count + 1, sizeof(*made));
+        CUresult result = found && made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+
+        for (size_t i = 0; result == CUDA_SUCCESS && i < *count; i++) {
+                result = sp_chunk_export(&found[i]->chunk, &made[i].descriptor);
+                made[i].base = found[i]->base;
+                made[i].size = found[i]->size;
+        }
+        if (result == CUDA_SUCCESS)
+                *parts = made;
+        else
+                free(made);
+        free(found);
+        return result;
+}
+
 bool sp_backing_reserves(CUdeviceptr address)
 {
         struct sp_context *context = NULL;

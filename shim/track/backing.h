@@ -71,6 +71,19 @@ void sp_backing_give_back(struct sp_segment *segment, struct sp_spares *spares);
  * first code that is not CUDA_SUCCESS. Native memory follows cuCtxEnablePeerAccess by itself. */
 CUresult sp_backing_grant(spm_pool pool, int peer, CUmemAccess_flags flags);
 
+struct sp_backing_part {
+        CUdeviceptr base;
+        size_t size;
+        int descriptor; /* of the physical memory, until the segment is given back */
+};
+
+/**
+ * sp_backing_export() - what lies behind a live block of mapped memory, by address
+ * @parts: return argument, to be freed by the caller
+ */
+CUresult sp_backing_export(CUdeviceptr address, size_t size, struct sp_backing_part **parts,
+                           size_t *count);
+
 /** sp_backing_reserves() - does a pool have this address for itself, mapped or not? */
 bool sp_backing_reserves(CUdeviceptr address);
 

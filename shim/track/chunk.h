@@ -14,6 +14,7 @@
  * use for before it waits for anything, and at its end.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -25,6 +26,7 @@ struct sp_chunk {
         size_t size;
         CUmemGenericAllocationHandle handle;
         bool was_mapped;
+        atomic_int descriptor; /* for other processes, plus one; 0: none was made */
 };
 
 #define SP_SPARES_MAX 64
@@ -42,6 +44,10 @@ struct sp_spares {
  */
 CUresult sp_chunk_take(struct sp_chunk *chunk, struct sp_device *device, size_t size,
                        struct sp_spares *spares);
+
+/** sp_chunk_export() - a descriptor of it, the same each time, which is the chunk's own. Return:
+ * CUDA_SUCCESS, or the driver's code. */
+CUresult sp_chunk_export(struct sp_chunk *chunk, int *descriptor);
 
 /** sp_chunk_give() - a spare if there is room, else the driver's again. @spares: NULL for none. */
 void sp_chunk_give(const struct sp_chunk *chunk, struct sp_spares *spares);

@@ -79,6 +79,9 @@ static struct sp_device *make_device(CUdevice ordinal)
                           has(ordinal, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
         device->has_rdma_vmm =
                 has(ordinal, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
+        device->has_shareable_vmm =
+                sp_driver.cuMemExportToShareableHandle &&
+                has(ordinal, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
         if (!sp_driver.cuDeviceGetDefaultMemPool ||
             !has(ordinal, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) ||
             sp_driver.cuDeviceGetDefaultMemPool(&device->default_pool, ordinal) != CUDA_SUCCESS)

@@ -35,6 +35,7 @@ struct sp_device {
         size_t total_bytes;
         bool has_vmm;
         bool has_rdma_vmm;
+        bool has_shareable_vmm;         /* physical memory can be given to other processes */
         CUmemoryPool default_pool;      /* the driver's; NULL where it has no pools */
         spm_pool async_pool;            /* ours; 0: asynchronous memory is the driver's */
         struct sp_range range;          /* of that pool */

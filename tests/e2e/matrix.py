@@ -100,20 +100,30 @@ def first_light():
 
 
 def exchange():
-    """Whole allocations go to another process and back; parts of one are refused, and say so."""
+    """Blocks go to another process and back, whatever they are a part of."""
     wanted = alone(app('exchange', 1)).out.splitlines()
     note(wanted == ['large exported 3 refused 0 disagreeing 0 differing 0',
                     'small exported 4 refused 0 disagreeing 0 differing 0'], f'alone: {wanted}')
-    run = shimmed(app('exchange', 1), STREAMPOOL_BACKING='native')
-    note(run.out.splitlines() == [wanted[0], 'small exported 0 refused 4 disagreeing 0 differing 0'],
-         f'native: {run.out}')
-    note(shimrun.pooled(run.report) == 8, f'native: {shimrun.made(run.report)}')
-    run = shimmed(app('exchange', 1), STREAMPOOL_BACKING='vmm')
-    note(run.out.splitlines() == ['large exported 0 refused 3 disagreeing 0 differing 0',
-                                  'small exported 0 refused 4 disagreeing 0 differing 0'],
-         f'mapped: {run.out}')
+    for backing in ('native', 'vmm'):
+        run = shimmed(app('exchange', 1), STREAMPOOL_BACKING=backing)
+        note(run.out.splitlines() == wanted, f'{backing}: {run.out}')
+        note(shimrun.pooled(run.report) == 8, f'{backing}: {shimrun.made(run.report)}')
+        note(not shimrun.findings(run.report), f'{backing}: {shimrun.findings(run.report)}')
     run = shimmed(app('exchange', 1), 'observe')
     note(run.out.splitlines() == wanted, f'observe: {run.out}')
+
+
+def borrowed():
+    """Blocks stay what they are while others have them, and no longer than they can be had."""
+    shared = ['own 201', 'opened wrong 0 0', 'written wrong 0 0', 'freed wrong 0 0',
+              'closed wrong 0 0', 'stale 400', 'own wrong 0']
+    for what, wanted in (('share', shared), ('stranger', ['refused 7']),
+                         ('orphan', ['orphaned wrong 0, another 400']), ('busy', ['busy wrong 0']),
+                         ('capture', ['capture wrong 0'])):
+        for growth in ('balanced', 'tight'):
+            run = shimmed(app('borrow', what), STREAMPOOL_GROWTH=growth)
+            note(run.out.splitlines() == wanted, f'{what} {growth}: {run.out}')
+            note(not shimrun.findings(run.report), f'{what}: {shimrun.findings(run.report)}')
 
 
 def exit_code():
@@ -506,8 +516,9 @@ def injection_illegal():
 
 
 SUITES = {function.__name__: function for function in (
-    faults, first_light, exchange, exit_code, report_paths, out_of_memory, retries, pressure,
-    page_locked, pools, pool_options, free_sync, belts, random_programs, schedules, small_device, growths,
+    faults, first_light, exchange, borrowed, exit_code, report_paths, out_of_memory, retries,
+    pressure, page_locked, pools, pool_options, free_sync, belts, random_programs, schedules,
+    small_device, growths,
     torture, deadlocks, threads, quarrels, devices, limits, shortages, injection_value,
     injection_memory, injection_illegal)}
 
