@@ -10,8 +10,8 @@
  * The price is the permission to take a descriptor out of a process, which is
  * that of a debugger: same user, and where Yama guards it a word from us
  * (PR_SET_PTRACER), which is given when the first such block is exported and not
- * before. Containers may filter the call out. Then it fails here as well, and
- * nothing is exported that nobody could open.
+ * before. Where the call is not to be had (containers may filter it out), a
+ * thread there must be, and it hands out the table as well (porter.c).
  *
  * A part of plain cuMemAlloc memory is exported by the driver's own handle of the
  * whole and an offset, and needs the table only.
@@ -27,6 +27,7 @@
 #include "track/export.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -38,6 +39,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "track/backing.h"
+#include "track/porter.h"
 
 /* Of a block that is exported, or, with no address, a place in the table that is free. */
 struct export
@@ -56,33 +58,44 @@ static int table = -1;
 static uint64_t table_end;
 static struct sp_lock export_lock = SP_LOCK_INIT(SP_RANK_CONTEXT);
 
-/* may it be had? */
+/* how do descriptors get to others? */
 
 /* A filter answers before the kernel looks at the descriptor, which is none. */
-static bool descriptors_travel(void)
+static bool can_be_taken(void)
 {
         static atomic_int known; /* 0: not asked yet, 1: yes, 2: no */
-        int travels = atomic_load_explicit(&known, memory_order_relaxed), saved = errno;
+        int answer = atomic_load_explicit(&known, memory_order_relaxed), saved = errno;
 
-        if (travels)
-                return travels == 1;
-        travels = syscall(SYS_pidfd_getfd, -1, 0, 0) < 0 && errno == EBADF ? 1 : 2;
-        errno = saved;
-        if (!atomic_exchange(&known, travels) && travels == 2)
-                sp_log(SP_LOG_WARNING, "memory of the pool cannot be shared with other processes "
-                                       "here, because pidfd_getfd() is not allowed; "
-                                       "STREAMPOOL_BACKING=native does without it");
-        return travels == 1;
+        if (!answer) {
+                answer = syscall(SYS_pidfd_getfd, -1, 0, 0) < 0 && errno == EBADF ? 1 : 2;
+                errno = saved;
+                atomic_store(&known, answer);
+        }
+        return answer == 1;
+}
+
+/* Return: false if there is no way. @porter: return argument, 0 if descriptors can be taken. */
+static bool let_others_in(uint64_t *porter)
+{
+        static atomic_flag said = ATOMIC_FLAG_INIT;
+
+        *porter = 0;
+        if (!can_be_taken()) {
+                *porter = sp_porter_start();
+                return *porter;
+        }
+        /* Where Yama guards processes, it asks them what they allow. */
+        if (!atomic_flag_test_and_set(&said))
+                prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+        return true;
 }
 
 bool sp_export_can(const struct spm_allocation *block)
 {
         const struct sp_segment *segment = block->cookie;
 
-        if (sp_backing_is_native(segment))
-                return true;
-        return !sp_backing_is_pinned(segment) && segment->device->has_shareable_vmm &&
-               descriptors_travel();
+        return sp_backing_is_native(segment) ||
+               (!sp_backing_is_pinned(segment) && segment->device->has_shareable_vmm);
 }
 
 /* records */
@@ -158,7 +171,7 @@ static bool write_record_locked(struct export *export, struct sp_seal_record *re
 
 /* Return: false if the host has nothing to keep it in. Another thread may have been faster. */
 static bool enter(const struct spm_allocation *block, struct sp_seal_record *record,
-                  const struct sp_seal_part *parts, struct sp_seal *seal)
+                  const struct sp_seal_part *parts, uint64_t porter, struct sp_seal *seal)
 {
         struct export *export;
 
@@ -166,6 +179,8 @@ static bool enter(const struct spm_allocation *block, struct sp_seal_record *rec
         export = find_locked(block);
         if (!export && open_table_locked()) {
                 export = take_place_locked(record->count);
+                if (export)
+                        export->seal.porter = porter;
                 if (export && !write_record_locked(export, record, parts))
                         export = NULL;
                 if (export) {
@@ -189,15 +204,6 @@ static void wipe_locked(struct export *export)
 }
 
 /* blocks */
-
-/* A process in a container, or one with Yama, is asked by others what it allows. */
-static void let_others_look(void)
-{
-        static atomic_flag said = ATOMIC_FLAG_INIT;
-
-        if (!atomic_flag_test_and_set(&said))
-                prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-}
 
 static CUresult describe_native(const struct spm_allocation *block, struct sp_seal_record *record)
 {
@@ -223,7 +229,6 @@ static CUresult describe_mapped(const struct spm_allocation *block, struct sp_se
         if (*parts) {
                 record->count = count;
                 record->offset = block->address - found[0].base;
-                let_others_look();
         }
         free(found);
         return *parts ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -237,10 +242,14 @@ CUresult sp_export_seal(const struct spm_allocation *block, CUipcMemHandle *hand
         CUresult result = CUDA_SUCCESS;
 
         if (!find_seal(block, &seal)) {
+                uint64_t porter = 0;
+
+                if (!sp_backing_is_native(block->cookie) && !let_others_in(&porter))
+                        return CUDA_ERROR_OPERATING_SYSTEM;
                 result = sp_backing_is_native(block->cookie)
                                  ? describe_native(block, &record)
                                  : describe_mapped(block, &record, &parts);
-                if (result == CUDA_SUCCESS && !enter(block, &record, parts, &seal))
+                if (result == CUDA_SUCCESS && !enter(block, &record, parts, porter, &seal))
                         result = CUDA_ERROR_OUT_OF_MEMORY;
                 free(parts);
         }
@@ -249,6 +258,28 @@ CUresult sp_export_seal(const struct spm_allocation *block, CUipcMemHandle *hand
         memset(handle, 0, sizeof(*handle));
         memcpy(handle, &seal, sizeof(seal));
         return CUDA_SUCCESS;
+}
+
+/* Not closed by an end of the block that comes now: that waits for the lock. */
+int sp_export_descriptor(const struct sp_seal *seal, uint32_t part)
+{
+        struct sp_seal_record record;
+        struct sp_seal_part found = {.descriptor = -1};
+        int copy = -1;
+
+        sp_lock_take(&export_lock);
+        if (pread(table, &record, sizeof(record), (off_t)seal->at) == sizeof(record) &&
+            !memcmp(record.key, seal->key, sizeof(record.key))) {
+                off_t at = (off_t)(seal->at + sizeof(record) + part * sizeof(found));
+
+                if (part == SP_PORTER_TABLE)
+                        copy = fcntl(table, F_DUPFD_CLOEXEC, 0);
+                else if (part < record.count &&
+                         pread(table, &found, sizeof(found), at) == sizeof(found))
+                        copy = fcntl(found.descriptor, F_DUPFD_CLOEXEC, 0);
+        }
+        sp_lock_drop(&export_lock);
+        return copy;
 }
 
 bool sp_export_is_own(const struct sp_seal *seal)

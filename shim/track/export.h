@@ -24,10 +24,15 @@ bool sp_export_can(const struct spm_allocation *block);
  * @block:  for which sp_export_can() holds
  * @handle: return argument
  *
- * Return: CUDA_SUCCESS, or why there is none: the driver's code, or CUDA_ERROR_OUT_OF_MEMORY if the
- * host has no memory or no descriptor to give.
+ * Return: CUDA_SUCCESS, or why there is none: the driver's code; CUDA_ERROR_OUT_OF_MEMORY if the
+ * host has no memory or no descriptor to give; CUDA_ERROR_OPERATING_SYSTEM if nobody could get at
+ * it.
  */
 CUresult sp_export_seal(const struct spm_allocation *block, CUipcMemHandle *handle);
+
+/** sp_export_descriptor() - a copy of the descriptor of a part, or of the table (porter.h), for
+ * whom knows the key; -1: there is none. The caller closes it. */
+int sp_export_descriptor(const struct sp_seal *seal, uint32_t part);
 
 /** sp_export_is_own() - did this process make the seal? */
 bool sp_export_is_own(const struct sp_seal *seal);

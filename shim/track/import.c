@@ -11,7 +11,7 @@
  * The order in which the exporter is looked at: first a handle of the process,
  * then its table. If the key is right there, the exporter lived at that moment
  * under that number, and had it when the handle of the process was taken. Then
- * the descriptors, and the key once more (export.c).
+ * the descriptors, and the key once more (export.c). A porter answers for itself.
  */
 
 #include "track/import.h"
@@ -26,6 +26,7 @@
 
 #include "base/lock.h"
 #include "base/log.h"
+#include "track/porter.h"
 
 #define GRAIN ((size_t)2 << 20)
 
@@ -51,7 +52,7 @@ static atomic_uint import_count;
 
 struct exporter {
         const struct sp_seal *seal;
-        int process; /* pidfd */
+        int process; /* its pidfd, or a connection to its porter */
         int table;
         struct sp_seal_record record;
         struct sp_seal_part *parts;
@@ -102,9 +103,17 @@ static int meet_exporter(struct exporter *exporter, const struct sp_seal *seal)
         int error = 0;
 
         *exporter = (struct exporter){.seal = seal, .table = -1};
-        exporter->process = (int)syscall(SYS_pidfd_open, seal->process, 0);
-        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)seal->process, (int)seal->table);
-        exporter->table = open(path, O_RDONLY | O_CLOEXEC);
+        if (seal->porter) {
+                exporter->process = sp_porter_meet(seal);
+                exporter->table = exporter->process < 0
+                                          ? -1
+                                          : sp_porter_ask(exporter->process, seal, SP_PORTER_TABLE);
+        } else {
+                exporter->process = (int)syscall(SYS_pidfd_open, seal->process, 0);
+                snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)seal->process,
+                         (int)seal->table);
+                exporter->table = open(path, O_RDONLY | O_CLOEXEC);
+        }
         if (exporter->table < 0)
                 error = errno;
         else if (!read_record(exporter))
@@ -117,21 +126,28 @@ static int meet_exporter(struct exporter *exporter, const struct sp_seal *seal)
 /* What a person can do about it. */
 static CUresult out_of_reach(const struct sp_seal *seal, int error)
 {
-        bool is_gone = error == ESTALE || error == ENOENT || error == ESRCH;
+        bool is_gone =
+                error == ESTALE || error == ENOENT || error == ESRCH || error == ECONNREFUSED;
 
         sp_log(SP_LOG_WARNING, "memory of process %d cannot be opened: %s", (int)seal->process,
                is_gone ? "it was freed, or the process ended, or it has another number here"
-                       : "this process may not look into that one; STREAMPOOL_BACKING=native in "
-                         "both needs less");
+                       : "this process may not look into that one; STREAMPOOL_BACKING=native "
+                         "there needs less");
         return CUDA_ERROR_INVALID_HANDLE;
 }
 
 /* mapped memory */
 
-static CUresult map_part(CUdeviceptr address, const struct exporter *exporter,
-                         const struct sp_seal_part *part)
+static int take_descriptor(const struct exporter *exporter, uint32_t i)
 {
-        int file = (int)syscall(SYS_pidfd_getfd, exporter->process, part->descriptor, 0);
+        return exporter->seal->porter ? sp_porter_ask(exporter->process, exporter->seal, i)
+                                      : (int)syscall(SYS_pidfd_getfd, exporter->process,
+                                                     exporter->parts[i].descriptor, 0);
+}
+
+static CUresult map_part(CUdeviceptr address, const struct exporter *exporter, uint32_t i)
+{
+        int file = take_descriptor(exporter, i);
         CUmemGenericAllocationHandle handle;
         CUresult result;
 
@@ -142,7 +158,7 @@ static CUresult map_part(CUdeviceptr address, const struct exporter *exporter,
         close(file);
         if (result != CUDA_SUCCESS)
                 return result;
-        result = sp_driver.cuMemMap(address, part->bytes, 0, handle, 0);
+        result = sp_driver.cuMemMap(address, exporter->parts[i].bytes, 0, handle, 0);
         sp_driver.cuMemRelease(handle);
         return result;
 }
@@ -155,13 +171,12 @@ static CUresult map_parts(struct sp_import *import, const struct exporter *expor
                 .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
         };
 
-        for (size_t i = 0; i < exporter->record.count; i++) {
-                const struct sp_seal_part *part = &exporter->parts[i];
-                CUresult result = map_part(import->mapping + *done, exporter, part);
+        for (uint32_t i = 0; i < exporter->record.count; i++) {
+                CUresult result = map_part(import->mapping + *done, exporter, i);
 
                 if (result != CUDA_SUCCESS)
                         return result;
-                *done += part->bytes;
+                *done += exporter->parts[i].bytes;
         }
         if (!key_is_right(exporter))
                 return out_of_reach(exporter->seal, ESTALE);

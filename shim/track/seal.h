@@ -31,6 +31,7 @@ struct sp_seal {
         int32_t table; /* its descriptor in that process */
         uint64_t at;   /* of the record in the table */
         unsigned char key[16];
+        uint64_t porter; /* who hands out descriptors (porter.h); 0: they are taken */
 };
 
 struct sp_seal_part {

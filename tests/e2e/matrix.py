@@ -120,9 +120,9 @@ def borrowed():
     for what, wanted in (('share', shared), ('stranger', ['refused 7']),
                          ('orphan', ['orphaned wrong 0, another 400']), ('busy', ['busy wrong 0']),
                          ('capture', ['capture wrong 0'])):
-        for growth in ('balanced', 'tight'):
-            run = shimmed(app('borrow', what), STREAMPOOL_GROWTH=growth)
-            note(run.out.splitlines() == wanted, f'{what} {growth}: {run.out}')
+        for growth, how in (('balanced', 'plain'), ('tight', 'plain'), ('balanced', 'filtered')):
+            run = shimmed(app('borrow', what, how), STREAMPOOL_GROWTH=growth)
+            note(run.out.splitlines() == wanted, f'{what} {how} {growth}: {run.out}')
             note(not shimrun.findings(run.report), f'{what}: {shimrun.findings(run.report)}')
 
 

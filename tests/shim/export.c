@@ -17,6 +17,7 @@
 #include "report/counters.h"
 #include "tests/shim/begin.h"
 #include "track/export.h"
+#include "track/porter.h"
 #include "track/state.h"
 
 #define MIB ((size_t)1 << 20)
@@ -128,16 +129,56 @@ Test(export, memory_that_the_driver_would_not_export_is_refused)
         cr_expect_eq(sp_on_cuIpcGetMemHandle(NULL, pointer), CUDA_ERROR_INVALID_VALUE);
 }
 
-Test(export, nothing_is_exported_where_descriptors_cannot_travel)
+static struct sp_seal seal_of(CUdeviceptr pointer)
 {
-        CUipcMemHandle handle;
+        CUipcMemHandle handle = handle_of(pointer);
+        struct sp_seal seal;
+
+        cr_assert(sp_seal_read(&handle, &seal));
+        return seal;
+}
+
+/* Each question on a connection of its own: the porter hangs up on who asks for what is not. */
+static bool hands_out(struct sp_seal seal, uint32_t part)
+{
+        int connection = sp_porter_meet(&seal), descriptor;
+
+        cr_assert_geq(connection, 0);
+        descriptor = sp_porter_ask(connection, &seal, part);
+        close(connection);
+        if (descriptor >= 0)
+                close(descriptor);
+        return descriptor >= 0;
+}
+
+Test(export, no_thread_is_started_where_descriptors_can_be_taken)
+{
+        begin_on(0);
+        cr_expect_eq(seal_of(alloc(1000)).porter, 0);
+}
+
+Test(export, a_porter_hands_out_what_the_key_is_for)
+{
+        struct sp_seal seal, wrong;
         CUdeviceptr pointer;
 
         is_filtered = true;
         begin_on(0);
         pointer = alloc(1000);
-        cr_expect_eq(sp_on_cuIpcGetMemHandle(&handle, pointer), CUDA_ERROR_INVALID_VALUE);
-        cr_expect_eq(attribute(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, pointer), 0);
+        cr_expect_eq(attribute(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, pointer), 1);
+        seal = seal_of(pointer);
+        cr_assert_neq(seal.porter, 0);
+        cr_expect(hands_out(seal, SP_PORTER_TABLE));
+        cr_expect(hands_out(seal, 0));
+        cr_expect_not(hands_out(seal, 1));
+        wrong = seal;
+        wrong.key[3] ^= 1;
+        cr_expect_not(hands_out(wrong, SP_PORTER_TABLE));
+        cr_expect_not(hands_out(wrong, 0));
+        cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+        cr_expect_not(hands_out(seal, 0));
+        wrong.porter ^= 1;
+        cr_expect_lt(sp_porter_meet(&wrong), 0);
 }
 
 Test(export, parts_of_plain_memory_need_no_descriptors)

@@ -8,13 +8,21 @@
  *   borrow busy      a block is closed while a kernel writes it
  *   borrow capture   a block is closed while a stream captures
  *
+ * A second word, "filtered", takes pidfd_getfd() from all of them, as the default
+ * profile of Docker does.
+ *
  * Owner and borrowers are processes of their own; the borrowers do as they are
  * told by letters, and answer each. Prints what was found, one line a thing.
  */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +84,23 @@ static uint32_t differing_words(CUdeviceptr p, uint64_t bytes, uint32_t value)
                        (CUdeviceptr)(uintptr_t)mismatches));
         CU_OK(cu.CtxSynchronize());
         return *mismatches;
+}
+
+#define PIDFD_GETFD 438
+
+static void filter(void)
+{
+        struct sock_filter code[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PIDFD_GETFD, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+                exit(77);
 }
 
 /* a borrower */
@@ -371,6 +396,8 @@ int main(int argc, char **argv)
         signal(SIGPIPE, SIG_IGN);
         if (!strcmp(what, "obey") && argc > 3)
                 return borrow(atoi(argv[2]), atoi(argv[3]));
+        if (argc > 2 && !strcmp(argv[2], "filtered"))
+                filter();
         if (!strcmp(what, "stranger"))
                 return deal_with_stranger(argv[0]);
         if (!strcmp(what, "orphan"))
