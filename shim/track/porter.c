@@ -19,7 +19,7 @@
  * brings it along.
  */
 
-#define _GNU_SOURCE /* struct ucred */
+#define _GNU_SOURCE /* RTLD_DEFAULT, struct ucred */
 
 #include "track/porter.h"
 
@@ -36,6 +36,7 @@
 
 #include "base/lock.h"
 #include "base/log.h"
+#include "driver/lookup.h"
 #include "track/export.h"
 
 #define PATIENCE_S 5
@@ -146,7 +147,7 @@ static void *work(void *socket_number)
 static bool start_thread(int listening)
 {
         int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-        void *found = dlvsym(RTLD_DEFAULT, "pthread_create", SP_GLIBC_FIRST);
+        void *found = sp_dlsym(RTLD_DEFAULT, "pthread_create");
         sigset_t all, before;
         pthread_t thread;
         bool is_started;

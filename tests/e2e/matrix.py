@@ -120,10 +120,14 @@ def borrowed():
     for what, wanted in (('share', shared), ('stranger', ['refused 7']),
                          ('orphan', ['orphaned wrong 0, another 400']), ('busy', ['busy wrong 0']),
                          ('capture', ['capture wrong 0'])):
-        for growth, how in (('balanced', 'plain'), ('tight', 'plain'), ('balanced', 'filtered')):
+        for growth, how in (('balanced', 'plain'), ('tight', 'plain'), ('balanced', 'filtered'),
+                            ('balanced', 'watched')):
             run = shimmed(app('borrow', what, how), STREAMPOOL_GROWTH=growth)
             note(run.out.splitlines() == wanted, f'{what} {how} {growth}: {run.out}')
             note(not shimrun.findings(run.report), f'{what}: {shimrun.findings(run.report)}')
+    for name, run in (('alone', alone(app('borrow', 'busy'))),
+                      ('native', shimmed(app('borrow', 'busy'), STREAMPOOL_BACKING='native'))):
+        note(run.out.splitlines() == ['busy wrong 0'], f'busy {name}: {run.out}')
 
 
 def exit_code():

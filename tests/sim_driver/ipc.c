@@ -6,7 +6,8 @@
  * A handle names the allocation, whichever of its addresses was asked about, so
  * it opens at the base (M26, U9). It says where the exporter's device file and
  * the bytes in it are; the importer opens that file through /proc. Opening it
- * again gives the same address, counted.
+ * again gives the same address, counted; the last close waits for the context
+ * (measured).
  */
 
 #include <string.h>
@@ -139,7 +140,5 @@ CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr address)
 
         if (!block || block->allocation.kind != SIM_MEMORY_IMPORTED)
                 return CUDA_ERROR_INVALID_VALUE;
-        if (!--block->opened)
-                sim_memory_release(block);
-        return CUDA_SUCCESS;
+        return --block->opened ? CUDA_SUCCESS : sim_memory_free_after_barrier(block);
 }

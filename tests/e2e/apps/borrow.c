@@ -8,8 +8,8 @@
  *   borrow busy      a block is closed while a kernel writes it
  *   borrow capture   a block is closed while a stream captures
  *
- * A second word, "filtered", takes pidfd_getfd() from all of them, as the default
- * profile of Docker does.
+ * A second word: "filtered" takes pidfd_getfd() from all of them, as the default
+ * profile of Docker does; with "watched" the borrowers have no pool.
  *
  * Owner and borrowers are processes of their own; the borrowers do as they are
  * told by letters, and answer each. Prints what was found, one line a thing.
@@ -54,6 +54,7 @@ struct borrower {
 };
 
 static struct cu_kernels kernels;
+static bool is_watched;
 static uint32_t *mismatches;
 
 static void start(void)
@@ -170,6 +171,8 @@ static int borrow(int from, int to)
         struct letter letter;
 
         alarm(60);
+        if (is_watched)
+                setenv("STREAMPOOL_MODE", "observe", 1);
         start();
         for (;;) {
                 struct answer answer;
@@ -398,6 +401,7 @@ int main(int argc, char **argv)
                 return borrow(atoi(argv[2]), atoi(argv[3]));
         if (argc > 2 && !strcmp(argv[2], "filtered"))
                 filter();
+        is_watched = argc > 2 && !strcmp(argv[2], "watched");
         if (!strcmp(what, "stranger"))
                 return deal_with_stranger(argv[0]);
         if (!strcmp(what, "orphan"))
