@@ -78,6 +78,9 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                 pool->allocs++;
                 spm_block_describe(block, allocation);
                 allocation->announce = pool->config.kind != SPM_POOL_ASYNC && block->dep_count;
+                /* More than its own point, and no wait that the driver has seen. */
+                allocation->unseen = pool->config.kind == SPM_POOL_ASYNC && block->dep_count > 1 &&
+                                     !block->belted;
                 if (request->magazine)
                         spm_magazine_visit(model, request->magazine, &want);
         }

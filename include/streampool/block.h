@@ -60,6 +60,9 @@ struct spm_allocation {
         /* The next submission has to be announced again (spm_submit()): served before it was
          * complete, or freed while one stream alone had work. */
         bool announce;
+        /* It was served in an order in which nothing was submitted to its stream: one that is idle
+         * does not wait for it unless something is (H6). */
+        bool unseen;
 };
 
 /**

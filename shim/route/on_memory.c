@@ -320,6 +320,8 @@ CUresult CUDAAPI sp_on_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstre
                 return forward_alloc_async(pointer, size, handle,
                                            stream &&
                                                    sp_route_current_pool(stream->context->device));
+        if (block.unseen)
+                atomic_store(&stream->owes, true);
         write_down(&block, SP_KIND_ASYNC, stream->context, handle);
         *pointer = block.address;
         return CUDA_SUCCESS;
@@ -348,6 +350,8 @@ CUresult CUDAAPI sp_on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size
 
         if (!ours || !sp_serve(ours, stream->model, size, &block))
                 return forward_alloc_from_pool(pointer, size, pool, handle, ours);
+        if (block.unseen)
+                atomic_store(&stream->owes, true);
         write_down(&block, SP_KIND_ASYNC, stream->context, handle);
         *pointer = block.address;
         return CUDA_SUCCESS;

@@ -113,11 +113,31 @@ CUresult CUDAAPI sp_on_cuStreamDestroy_v2(CUstream stream)
 
 /* waits and questions */
 
+/* The driver would have an allocation to wait for, that is behind the legacy stream or what the
+ * context waits for; of an idle stream it says that it is idle. So there is an operation now. */
+static void see_allocation(struct sp_stream *stream)
+{
+        struct sp_stream *entered = sp_stream_enter(stream->model);
+        struct sp_stamp stamp;
+        CUstreamCaptureMode mode;
+
+        if (!entered)
+                return;
+        atomic_store(&stream->owes, false);
+        mode = sp_bracket_open();
+        if (sp_stamp_on_stream(&stream->context->stamper, stream->handle, &stamp) == CUDA_SUCCESS)
+                sp_stamp_drop(&stamp);
+        sp_bracket_close(mode);
+        sp_stream_leave(entered);
+}
+
 static void start_stream(struct sp_sync *sync, CUstream handle)
 {
         struct sp_stream *stream = sp_life_is_on() ? sp_stream_of(handle) : NULL;
         struct spm_scope scope = {SPM_SCOPE_STREAM, stream ? stream->model : 0};
 
+        if (stream && atomic_load_explicit(&stream->owes, memory_order_relaxed))
+                see_allocation(stream);
         sp_sync_start(sync, stream ? stream->context : NULL, scope);
 }
 

@@ -197,8 +197,8 @@ static void perform_sync_context(const struct spm_action *action)
 }
 
 /* What cannot be told to the device is waited for here: a capture has begun in the meantime, or the
- * host is out of memory for the stamp. */
-static void perform_wait_context(const struct spm_action *action)
+ * stamp was not to be had. One that is gone for another reason is done. */
+static void perform_wait_context(const struct spm_action *action, spm_stamp lost)
 {
         struct sp_held_stamp *held = sp_stamps_get(action->stamp);
         struct sp_context *context = sp_context_by_model(action->context);
@@ -212,9 +212,9 @@ static void perform_wait_context(const struct spm_action *action)
                 sp_count(host_waits);
                 sp_stamp_wait(&held->stamp, false);
                 sp_context_leave(held->context);
-        } else if (!held) {
+        } else if (!held && action->stamp == lost) {
                 perform_sync_context(action);
-        } else {
+        } else if (held) {
                 sp_count(device_waits);
         }
         if (held)
@@ -236,9 +236,10 @@ static void perform_drop(const struct spm_action *action)
 struct performing {
         struct spm_request *request;
         struct sp_spares *spares;
-        bool grown;   /* something in this list */
-        bool late;    /* others were faster than a growth of this list */
-        bool refused; /* a growth of this list: what comes after it would be of no use */
+        bool grown;     /* something in this list */
+        bool late;      /* others were faster than a growth of this list */
+        bool refused;   /* a growth of this list: what comes after it would be of no use */
+        spm_stamp lost; /* the last one of this list that was not to be had */
 };
 
 static void perform_grow(const struct spm_action *action, struct performing *performing)
@@ -262,11 +263,14 @@ static bool perform_one(const struct spm_action *action, struct performing *perf
 {
         switch (action->kind) {
         case SPM_ACT_RECORD:
-                return perform_record(action);
+                if (perform_record(action))
+                        return true;
+                performing->lost = action->stamp;
+                return false;
         case SPM_ACT_WAIT_STREAM:
                 return perform_wait_stream(action);
         case SPM_ACT_WAIT_CONTEXT:
-                perform_wait_context(action);
+                perform_wait_context(action, performing->lost);
                 return true;
         case SPM_ACT_POLL:
                 perform_poll(action, false);

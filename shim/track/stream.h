@@ -28,6 +28,7 @@ struct sp_stream {
         spm_stream model;
         bool is_blocking;
         atomic_bool is_capturing; /* a capture was begun on it and has not ended */
+        atomic_bool owes;         /* an operation, before the program waits for it (on_order.c) */
         atomic_bool retired;      /* destroyed, or its context is */
         atomic_uint users;        /* threads between sp_stream_enter() and _leave() */
         atomic_uint forgetters;   /* threads in sp_stream_forget() */

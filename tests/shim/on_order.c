@@ -93,3 +93,29 @@ Test(on_order, costs_no_stamp_when_the_host_is_full)
         cr_expect_eq(sim_calls("cuEventRecord"), 2, "the model's, and the program's");
         cr_expect_eq(sp_counter_sum(SP_COUNTER_stamps_recorded), recorded + 1);
 }
+
+/* An allocation that the driver does not see is waited for like one that it sees. */
+Test(on_order, of_an_allocation_behind_the_legacy_stream_is_waited_for)
+{
+        uint64_t nanoseconds = 1000000, began = sim_now_ns();
+        void *arguments[] = {&nanoseconds};
+        CUdeviceptr first, second;
+        CUstream blocking;
+        CUfunction spin;
+        CUmodule module;
+
+        cr_assert_eq(sp_driver.cuModuleLoadData(&module, ""), CUDA_SUCCESS);
+        cr_assert_eq(cuModuleGetFunction(&spin, module, "spin"), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuStreamCreate(&blocking, CU_STREAM_DEFAULT), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemAllocAsync(&first, 64 * KIB, blocking), CUDA_SUCCESS);
+        launch_on(CU_STREAM_LEGACY);
+        cr_assert_eq(sp_driver.cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, CU_STREAM_LEGACY,
+                                              arguments, NULL),
+                     CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemFreeAsync(first, blocking), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemAllocAsync(&second, 64 * KIB, blocking), CUDA_SUCCESS);
+        cr_assert_eq(second, first, "in the order of the stream");
+        cr_expect_eq(sp_on_cuStreamQuery(blocking), CUDA_ERROR_NOT_READY);
+        cr_assert_eq(sp_on_cuStreamSynchronize(blocking), CUDA_SUCCESS);
+        cr_expect(sim_now_ns() - began >= nanoseconds);
+}

@@ -78,7 +78,11 @@ static void create(struct where at)
 /* Somebody else gets a part, or leaves the stage. */
 static void recast(void)
 {
-        struct where at = {pick(2) ? 0 : (int)pick(PLACES), pick(3) ? (int)pick(STREAMS) : 0};
+        struct where at = {pick(2) ? 0 : (int)pick(PLACES), (int)pick(STREAMS)};
+
+        /* Elsewhere there is mostly nothing but the legacy stream. */
+        if (pick(at.place ? 5 : 2))
+                at.stream = 0;
 
         if (!run.places[at.place].context || (!at.place && at.stream == OWN))
                 return;
@@ -141,16 +145,15 @@ static void widen(void)
 
 static void wait(struct where at)
 {
-        switch (pick(run.captures ? 2 : 3)) {
+        switch (pick(run.captures ? 3 : 4)) {
         case 0:
-                CU_OK(cu.StreamSynchronize(stream_at(at)));
-                break;
-        case 1:
                 (void)cu.StreamQuery(stream_at(at));
                 break;
+        case 3:
+                wait_for(&run.places[at.place]);
+                break;
         default:
-                (void)stream_at(at);
-                CU_OK(cu.CtxSynchronize());
+                CU_OK(cu.StreamSynchronize(stream_at(at)));
         }
 }
 
@@ -176,19 +179,19 @@ static void step(bool alone)
                 at = any_stream();
         if (chance < 100 && !alone)
                 recast();
-        else if (chance < 130)
+        else if (chance < 150)
                 wait(at);
         else if (!block->p) {
                 take(block, at);
                 if (pick(3))
                         use(block, at);
-        } else if (chance < 300)
+        } else if (chance < 320)
                 hand_on(block, at, alone);
-        else if (chance < 450)
+        else if (chance < 460)
                 give(block);
         else if (!can_reach(at, block))
-                return;
-        else if (chance < 453)
+                set_from_afar(block, at);
+        else if (chance < 463)
                 use_in_graph(block, at);
         else if (chance < 500 && !alone)
                 use_at_once(block, at);
@@ -233,7 +236,7 @@ static void play(bool may_widen)
 
 static void play_in_one_context(uint64_t count)
 {
-        bool may_widen = !pick(3);
+        bool may_widen = pick(2);
 
         open_place(0, 0);
         CU_OK(cu.CtxSetCurrent(run.places[0].context));

@@ -64,6 +64,7 @@ bool can_reach(struct where at, const struct block *block);
 void take(struct block *block, struct where at);
 void give(struct block *block);
 void use(struct block *block, struct where at);
+void set_from_afar(struct block *block, struct where at);
 void use_at_once(struct block *block, struct where at);
 void use_in_graph(struct block *block, struct where at);
 

@@ -159,8 +159,7 @@ static void copy_from(struct block *block, struct where at)
         struct block *other = &run.blocks[pick(BLOCKS)];
         uint64_t words = other->words < block->words ? other->words : block->words;
 
-        if (!other->p || other->is_new || other == block || other->value != block->value ||
-            !can_reach(at, other))
+        if (!other->p || other->is_new || other == block || other->value != block->value)
                 return;
         follow(at, other->last);
         other->last = at;
@@ -170,6 +169,14 @@ static void copy_from(struct block *block, struct where at)
 static void count_call(void *counter)
 {
         __atomic_fetch_add((uint32_t *)counter, 1, __ATOMIC_RELAXED);
+}
+
+/* Sets and copies reach everything. */
+void set_from_afar(struct block *block, struct where at)
+{
+        move(block, at);
+        block->is_new = false;
+        CU_OK(cu.MemsetD32Async(block->p, block->value, block->words, stream_at(at)));
 }
 
 /* Synchronous calls are on the legacy stream of the current context. */
