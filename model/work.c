@@ -13,14 +13,15 @@
  *
  * That wait must not be one for a kernel launched after the free: the program
  * may have meant the second stream to end it, and cuMemFree would not have
- * waited for it. It would have for one launched before; cuMemFreeAsync would not,
- * so what that freed is never served early. So before the first submission after a free either the
- * free is stamped, or the block is barred: it is served when it is complete, as under R2. A stamp
- * costs a driver call, so it takes some memory to be worth it, or a block that was served early in
- * the meantime. And it takes a device that is behind: one that keeps up has completed what was
- * freed a little earlier, and a batch of frees costs one stamp. So blocks are open, and stamped,
- * only for a while after a request has found nothing complete; a device that is busy then does not
- * notice what the host spends on stamps.
+ * waited for it. It would have for one launched before; cuMemFreeAsync would
+ * not, so what that freed is never served early. So before the first submission
+ * after a free either the free is stamped, or the block is barred: it is served
+ * when it is complete, as under R2. A stamp costs a driver call, so it takes some
+ * memory to be worth it, or a block that was served early in the meantime. And it
+ * takes a device that is behind: one that keeps up has completed what was freed a
+ * little earlier, and a batch of frees costs one stamp. So all this is done only
+ * for a while after a request has found nothing complete, when a busy device does
+ * not notice what the host spends on stamps; otherwise the context is as under R2.
  *
  * The proof in short: let b be a block served early, and w work that its old
  * owner submitted. w was submitted before the free of b, to the sole stream s
