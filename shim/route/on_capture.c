@@ -32,8 +32,10 @@ static struct sp_stream *start_capture(CUstream handle)
         if (status != SPM_OK)
                 return NULL;
         sp_perform(&actions, NULL);
-        /* From here on no thread asks the driver anything of its own. */
+        /* From here on no thread asks the driver anything of its own, and none begins a count; one
+         * that did since is worth nothing. */
         sp_quiet_end();
+        sp_work_blur();
         return stream;
 }
 

@@ -158,11 +158,12 @@ void sp_work_recount(struct sp_context *context)
                 return;
         atomic_store(&context->recount_waits, 0);
         atomic_store(&context->recount_gap, gap < GAP_MAX ? 2 * gap + 1 : gap);
-        if (sp_is_capturing())
+        if (!sp_quiet_enter())
                 return;
         spm_context_recount(sp_model_enter(), context->model, &actions);
         sp_model_leave();
         count_from_here(context, &actions);
+        sp_quiet_leave();
 }
 
 /* Return: false where nobody can know which stream it is. */
