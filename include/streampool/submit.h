@@ -11,8 +11,10 @@
  * For a context without spm_context_watch() nothing is announced, and nothing assumed.
  *
  * What is a submission: whatever makes the device touch memory, a launch, a copy, a set, a graph, a
- * host function. Records of events, waits, queries and synchronisations are none. What a capture
- * records is none either; the launch of its graph is.
+ * host function; and a stream's wait for an event, since a stamp recorded after it is behind that
+ * event's work, too. Records of events, queries and synchronisations are none. What a capture
+ * records is none either; the launch of its graph is. Before a whole context waits for an event,
+ * the caller blurs it.
  *
  * Why a synchronous block may be served before it is complete: all work that can touch it was given
  * to one stream, and so will all that the new owner submits, until a second stream is announced.

@@ -16,6 +16,7 @@
 #include "report/counters.h"
 #include "route/perform.h"
 #include "route/route.h"
+#include "route/work.h"
 #include "track/event.h"
 #include "track/state.h"
 
@@ -364,10 +365,13 @@ CUresult CUDAAPI sp_on_cuStreamWaitEvent(CUstream handle, CUevent event, unsigne
         bool counts = stream && !sp_stream_captures(stream);
         struct spm_scope waiter = {SPM_SCOPE_STREAM, counts ? stream->model : 0};
         struct waiting waiting;
+        struct sp_submitter *self = sp_submit_enter();
         CUresult result;
 
+        sp_submit_mark(handle, SP_SUBMIT_LAUNCH);
         start_wait(&waiting, waiter, event);
         result = sp_driver.cuStreamWaitEvent(handle, event, flags);
+        sp_submit_leave(self);
         /* Waiting for a captured event draws the stream into the capture: no order was made. */
         finish_wait(&waiting,
                     stream && sp_stream_captures(stream) ? CUDA_ERROR_NOT_PERMITTED : result);
@@ -400,6 +404,8 @@ CUresult CUDAAPI sp_on_cuCtxWaitEvent(CUcontext context, CUevent event)
         struct waiting waiting;
         CUresult result;
 
+        /* Streams that have no name here wait, too. */
+        sp_work_blur();
         start_wait(&waiting, whole(context), event);
         result = sp_driver.cuCtxWaitEvent(context, event);
         finish_wait(&waiting, result);

@@ -14,6 +14,7 @@ static void watch(void)
 }
 
 TestSuite(work, .init = watch, .fini = bench_tear_down);
+TestSuite(unwatched, .init = bench_set_up, .fini = bench_tear_down);
 
 static bool is_crowded(void)
 {
@@ -77,7 +78,7 @@ Test(work, a_blocking_stream_that_only_waits_is_behind_an_allocation_on_the_lega
         cr_expect_str_eq(bench.log, "RW", "H6");
 }
 
-Test(work, what_is_not_announced_is_not_assumed, .init = bench_set_up)
+Test(unwatched, what_is_not_announced_is_not_assumed)
 {
         uint64_t a = bench_alloc(bench.sync, 0, LARGE);
 
@@ -87,7 +88,7 @@ Test(work, what_is_not_announced_is_not_assumed, .init = bench_set_up)
         cr_expect_neq(bench_alloc(bench.sync, 0, LARGE), a);
 }
 
-Test(work, work_from_before_the_watch_is_waited_for, .init = bench_set_up)
+Test(unwatched, work_from_before_the_watch_is_waited_for)
 {
         struct spm_actions actions;
         uint64_t a = bench_alloc(bench.sync, 0, LARGE);
@@ -216,6 +217,19 @@ Test(work, another_threads_own_stream_ends_it)
         serve_early(bench.s);
         bench_submit(own);
         cr_expect_str_eq(bench.log, "RC");
+}
+
+Test(work, another_threads_own_stream_does_not_rely_on_the_legacy_stream)
+{
+        uint64_t a = bench_alloc(bench.async, bench.legacy, LARGE);
+        spm_stream own;
+
+        cr_assert_eq(spm_stream_add(bench.model, bench.context, SPM_STREAM_PER_THREAD, &own),
+                     SPM_OK);
+        bench_submit(own);
+        bench_free(a, bench.legacy);
+        cr_expect_eq(bench_alloc(bench.async, bench.legacy, LARGE), a);
+        cr_expect_str_eq(bench.log, "RW", "H6");
 }
 
 Test(work, another_threads_own_stream_is_never_the_only_one)

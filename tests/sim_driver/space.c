@@ -19,10 +19,10 @@
 
 #define ARENA_HINT 0x200000000000ull
 #if defined(__SANITIZE_THREAD__)
-#define ARENA_BYTES ((uint64_t)1 << 40) /* ThreadSanitizer leaves no more than 5 TiB */
+#define ARENA_BYTES ((uint64_t)2 << 40) /* ThreadSanitizer leaves no more than 5 TiB */
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define ARENA_BYTES ((uint64_t)1 << 40)
+#define ARENA_BYTES ((uint64_t)2 << 40)
 #endif
 #endif
 #ifndef ARENA_BYTES

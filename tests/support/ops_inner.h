@@ -148,6 +148,7 @@ void ops_forget_announced(struct ops *ops, int context);
 /** ops_note_freed(), ops_note_early() - the blocks that R1 is about. */
 void ops_note_freed(struct ops *ops, const struct spm_allocation *allocation, int pool);
 void ops_note_early(struct ops *ops, const struct spm_allocation *allocation, int pool);
+void ops_blur(struct ops *ops, int context);
 void ops_blur_others(struct ops *ops, int context);
 void op_work(struct ops *ops);
 

@@ -146,6 +146,15 @@ static bool may_call(const struct ops *ops, enum call_kind kind, int stream)
         return ops_may_use(ops, stream);
 }
 
+/* A later stamp of the sole stream would be behind what it waits for. */
+static void announce_wait(struct ops *ops, const struct call *call)
+{
+        if (call->scope.kind == SPM_SCOPE_CONTEXT)
+                ops_blur(ops, call->number);
+        else if (!call->captured)
+                ops_announce(ops, call->number);
+}
+
 /* Begins a call of @kind; then often makes and ends it at once. */
 void ops_begin_call(struct ops *ops, enum call_kind kind)
 {
@@ -178,6 +187,8 @@ void ops_begin_call(struct ops *ops, enum call_kind kind)
                 return;
         if (next.scope.kind == SPM_SCOPE_STREAM)
                 cause = ops_on_behalf_of(next.number);
+        if (kind == CALL_WAIT)
+                announce_wait(ops, &next);
         if (kind == CALL_RECORD)
                 status = spm_record_begin(world->model, world->events[next.event], next.scope,
                                           &next.ticket, &actions);

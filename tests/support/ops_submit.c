@@ -86,19 +86,20 @@ void op_work(struct ops *ops)
         world_perform(world, &actions, cause, NULL);
 }
 
-/* Before a capture begins in a context, which the model hears of by itself. */
-void ops_blur_others(struct ops *ops, int context)
+void ops_blur(struct ops *ops, int context)
 {
         struct world *world = &ops->world;
         struct world_cause cause = {.self = TWIN_NONE, .submits = true};
         struct spm_actions actions;
-        int i;
 
-        for (i = 0; i < 2; i++) {
-                if (i == context || !world->watched[i] || world->context_gone[i])
-                        continue;
-                ops_expect(ops, "blur",
-                           spm_context_blur(world->model, world->contexts[i], &actions));
-                world_perform(world, &actions, cause, NULL);
-        }
+        if (!world->watched[context] || world->context_gone[context])
+                return;
+        ops_expect(ops, "blur", spm_context_blur(world->model, world->contexts[context], &actions));
+        world_perform(world, &actions, cause, NULL);
+}
+
+/* Before a capture begins in a context, which the model hears of by itself. */
+void ops_blur_others(struct ops *ops, int context)
+{
+        ops_blur(ops, 1 - context);
 }
