@@ -125,7 +125,7 @@ static struct sim_tile *join(struct sim_tile *tile)
 
 bool sim_tiles_init(struct sim_pool *pool)
 {
-        pool->span = sim_round(8 * pool->device->total_bytes, SIM_UNIT);
+        pool->span = sim_round(4 * pool->device->total_bytes, SIM_UNIT);
         if (pool->span > SPAN_MAX)
                 pool->span = SPAN_MAX;
         pool->physical = calloc(pool->span / SIM_UNIT, sizeof(*pool->physical));
