@@ -275,6 +275,9 @@ enum spm_status spm_ladder_climb(struct spm_model *model, const struct spm_want 
                         note_served(want->pool, *block, request);
                 if (status != SPM_E_UNKNOWN)
                         return status;
+                /* The rungs count on an empty list: what was broken up goes first. */
+                if (actions->count)
+                        return SPM_AGAIN;
                 status = climb(model, want, request, actions);
         } while (status == SPM_OK);
         return status;

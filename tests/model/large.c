@@ -71,6 +71,22 @@ Test(large, are_given_back_one_after_the_other)
         cr_expect_eq(reserved(pool), 20 * MIB);
 }
 
+/* What there is to ask for comes in a list of its own. */
+Test(large, are_given_back_before_anything_else_is_asked_for)
+{
+        size_t size = (size_t)SPM_ACTIONS_MAX * PIECE;
+        uint64_t pending;
+
+        bench_free(at, 0);
+        at = bench_climb(pool, size);
+        pending = bench_alloc(pool, bench.t, PIECE);
+        bench_free(pending, bench.t);
+        cr_assert_eq(bench_stats(pool).pending_bytes, PIECE);
+        bench_free(at, 0);
+        cr_expect_neq(bench_climb(pool, 20 * MIB), 0);
+        cr_expect_eq(bench_seen(SPM_ACT_RELEASE), size);
+}
+
 Test(large, stay_where_a_part_is_in_use)
 {
         uint64_t small;
