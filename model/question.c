@@ -50,9 +50,11 @@ enum spm_status spm_export(struct spm_model *model, uint64_t address)
         return SPM_OK;
 }
 
-/* The point of its allocation. */
+/* The point of its allocation, if that is in the order of a stream. */
 static struct spm_point born_at(const struct spm_block *block)
 {
+        if (block->area->pool->config.kind != SPM_POOL_ASYNC)
+                return (struct spm_point){0};
         return (struct spm_point){block->streams[0], block->positions[0]};
 }
 
@@ -60,9 +62,12 @@ bool spm_is_ready(const struct spm_model *model, uint64_t address)
 {
         const struct spm_block *block = live_at(model, address);
 
+        struct spm_point born;
+
         if (!block)
                 return false;
-        return !block->streams[0] || spm_point_is_done(model, born_at(block), false);
+        born = born_at(block);
+        return !born.stream || spm_point_is_done(model, born, false);
 }
 
 bool spm_is_ready_on(const struct spm_model *model, uint64_t address, spm_stream consumer,
