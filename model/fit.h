@@ -31,7 +31,7 @@
 
 struct spm_want {
         struct spm_pool_state *pool;
-        struct spm_stream_state *stream; /* NULL for SYNC and HOST pools */
+        struct spm_stream_state *stream; /* of a SYNC pool the sole one, or NULL */
         struct spm_heap *heap;
         size_t requested;
         size_t size;

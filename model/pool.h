@@ -44,7 +44,7 @@ struct spm_magazine;
 
 struct spm_pool_state {
         struct spm_object object;
-        struct spm_pool_config config; /* release_threshold as now in force */
+        struct spm_pool_config config; /* release_threshold, keep as now in force */
         bool closed;                   /* destroyed; stays until its last segment is gone */
         bool ended;                    /* its memory is being given back, whatever it was */
         bool is_short;                 /* it was refused memory not long ago (piece.h) */

@@ -8,7 +8,7 @@
  * Blocks that are not larger than a page come from runs of equal slots: up to
  * 8 units one class a unit, then four classes a doubling, so that rounding
  * wastes at most a fifth, of blocks that are a thousandth of what a program
- * uses. A slot never splits or joins, and each has its state in a byte of its
+ * uses. A slot never splits or joins, and each has its state in its
  * record, so that a second free is seen at once.
  *
  * A run is a block of its heap in the state SLAB. It holds at least eight

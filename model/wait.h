@@ -20,8 +20,8 @@
 bool spm_wait_ask_poll(struct spm_model *model, const struct spm_want *want,
                        struct spm_request *request, struct spm_actions *actions);
 
-/** spm_wait_ask_all() - before an asynchronous pool grows: has anything of what is pending become
- * ready, whoever freed it and however small it is? */
+/** spm_wait_ask_all() - before a pool grows that is served in the order of streams: has anything of
+ * what is pending become ready, whoever freed it and however small it is? */
 bool spm_wait_ask_all(struct spm_model *model, const struct spm_want *want,
                       struct spm_request *request, struct spm_actions *actions);
 

@@ -64,9 +64,10 @@ enum spm_status spm_stream_add(struct spm_model *model, spm_context context,
 /**
  * spm_stream_retire() - call before the driver destroys @stream (L1)
  *
- * May ask to RECORD on the stream for the last time. Afterwards no action names it, every function
- * says SPM_E_UNKNOWN of it, but for spm_pending_on() while blocks are pending, and a capture on it
- * has ended. Blocks freed on it become ready by that stamp, or by one of the context.
+ * May ask to RECORD on the stream for the last time, and as spm_submit() does. Afterwards no action
+ * names it, every function says SPM_E_UNKNOWN of it, but for spm_pending_on() while blocks are
+ * pending, and a capture on it has ended. Blocks freed on it become ready by that stamp, or by one
+ * of the context.
  *
  * Return: SPM_OK, SPM_E_UNKNOWN.
  */
@@ -77,7 +78,8 @@ enum spm_status spm_stream_retire(struct spm_model *model, spm_stream stream,
  * spm_capture_begin(), spm_capture_end() - a capture is open on @stream
  *
  * No action names the stream, and no stamp of its context is asked for, until it ends (C5, C6).
- * _begin is called before the driver's call and may ask to RECORD, _end after it. Both are counted,
+ * _begin is called before the driver's call and may ask to RECORD, and as spm_submit() does; _end
+ * is called after it. Both are counted,
  * per stream and context; an end too many is ignored.
  *
  * Return: SPM_OK, SPM_E_UNKNOWN.

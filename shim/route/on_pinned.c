@@ -11,8 +11,8 @@
  * everything its context had been told before was seen to be done: never in the
  * order of a stream. What is counted for a pair that finds such a block:
  *
- *   cuMemHostAlloc   2 locks (model, ledger), 2 driver calls (current context, its
- *                    id), and one for each device but the context's own
+ *   cuMemHostAlloc   2 locks (model, ledger), 1 driver call (the current context),
+ *                    and one for each device but the context's own
  *   cuMemFreeHost    3 locks (ledger, model, ledger), 0 driver calls; one of every
  *                    STREAMPOOL_BATCH frees records an event
  *

@@ -15,10 +15,10 @@
  *   a look-up of a function that    nobody would announce what it submits
  *   is in none of our lists
  *
- * What ends it for a while: a second stream, and a capture, during which we keep
- * still. To get it back, streams are counted anew after a wait of the program's,
- * in longer and longer intervals: a program that always uses several streams is
- * not made to order them again and again.
+ * What ends it for a while: a second stream that gets work, or waits for some; a
+ * whole context that waits; and a capture, during which we keep still. To get it back, streams are
+ * counted anew after a wait of the program's, in longer and longer intervals: a program that always
+ * uses several streams is not made to order them again and again.
  */
 
 #include "route/work.h"

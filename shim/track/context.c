@@ -147,9 +147,9 @@ static struct sp_context *find(CUcontext handle, unsigned long long id)
 }
 
 /*
- * Where the host has no memory for all of it, nothing remains. What a program only launches on is
- * not followed, so every context may have streams that wait for its legacy one unheard of: each
- * thread has one by itself (H6).
+ * Where the host has no memory for all of it, nothing remains. What a program launches on is not
+ * always followed (captures, before the start), so every context may have streams that wait for its
+ * legacy one unheard of: each thread has one by itself (H6).
  */
 static bool add_to_model(struct sp_context *context)
 {
