@@ -17,15 +17,14 @@ bool sp_thrift_refuses(const struct sp_device *device, const struct spm_action *
         return !action->last && sp_limit_excess(device->ordinal, action->size) > 0;
 }
 
-/* Return: what is still beyond. */
-static uint64_t trim_pool(spm_pool pool, const struct sp_device *device)
+static void trim_pool(spm_pool pool, const struct sp_device *device)
 {
         uint64_t excess = sp_limit_excess(device->ordinal, 0);
         struct spm_stats stats;
         bool has_any;
 
-        if (!excess || !pool)
-                return excess;
+        if (!excess)
+                return;
         has_any = spm_stats(sp_model_enter(), pool, &stats) == SPM_OK && stats.ready_bytes;
         sp_model_leave();
         if (has_any) {
@@ -36,7 +35,6 @@ static uint64_t trim_pool(spm_pool pool, const struct sp_device *device)
 
                 sp_trim_pool(pool, keep);
         }
-        return sp_limit_excess(device->ordinal, 0);
 }
 
 static uint64_t trim_async(const struct sp_device *device)
@@ -59,7 +57,7 @@ void sp_thrift_trim(void)
         while ((device = sp_device_each(device))) {
                 struct sp_context *context = NULL;
 
-                if (!device->has_vmm || !trim_async(device))
+                if (!device->has_vmm || !sp_limit_excess(device->ordinal, 0) || !trim_async(device))
                         continue;
                 while ((context = sp_context_each(context)))
                         if (context->device == device && sp_context_pools(context))

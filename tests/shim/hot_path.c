@@ -19,6 +19,8 @@ static unsigned int locks, allocations;
 
 void __real_sp_lock_take(struct sp_lock *lock);
 void __wrap_sp_lock_take(struct sp_lock *lock);
+bool __real_sp_lock_take_bounded(struct sp_lock *lock, unsigned int milliseconds);
+bool __wrap_sp_lock_take_bounded(struct sp_lock *lock, unsigned int milliseconds);
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
@@ -28,6 +30,12 @@ void __wrap_sp_lock_take(struct sp_lock *lock)
 {
         locks++;
         __real_sp_lock_take(lock);
+}
+
+bool __wrap_sp_lock_take_bounded(struct sp_lock *lock, unsigned int milliseconds)
+{
+        locks++;
+        return __real_sp_lock_take_bounded(lock, milliseconds);
 }
 
 void *__wrap_calloc(size_t count, size_t size)
@@ -199,7 +207,9 @@ Test(hot_path, a_question_about_an_event_is_one_driver_call, .init = start)
         cr_assert_eq(sp_on_cuEventRecord(event, stream), CUDA_SUCCESS);
         count_from_here();
         cr_assert_eq(sp_on_cuEventSynchronize(event), CUDA_SUCCESS);
+        locks = 0;
         cr_assert_eq(sp_on_cuEventQuery(event), CUDA_SUCCESS);
+        cr_expect_eq(locks, 3, "%u locks", locks);
         cr_expect_eq(sim_calls_all(), 2, "%llu driver calls", (unsigned long long)sim_calls_all());
 }
 
