@@ -8,11 +8,10 @@
 
 #include <assert.h>
 
-#include "check.h"
 #include "front.h"
 #include "ladder.h"
 #include "limbo.h"
-#include "recall.h"
+#include "magazine.h"
 #include "pool.h"
 #include "segment.h"
 #include "stamp.h"
@@ -371,7 +370,7 @@ enum spm_status spm_alloc_undo(struct spm_model *model, uint64_t address,
                 return SPM_E_DOUBLE_FREE;
         pool = block->area->pool;
         pool->allocs--;
-        pool->hits -= block->hit;
+        pool->hits -= !block->fresh;
         pool->undone++;
         stream = spm_subject_stream(model, block->streams[0]);
         end_life(block);

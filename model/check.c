@@ -13,8 +13,8 @@
 #include <stdlib.h>
 
 #include "limbo.h"
-#include "recall.h"
 #include "pool.h"
+#include "recall.h"
 #include "segment.h"
 #include "slab.h"
 #include "stamp.h"

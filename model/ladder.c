@@ -251,7 +251,7 @@ static void note_served(struct spm_pool_state *pool, const struct spm_block *blo
 {
         uint64_t busy = pool->rounded_bytes + pool->pending_bytes;
 
-        pool->hits += block->hit;
+        pool->hits += !block->fresh;
         learn_rashness(pool, block, request);
         /* What was pending when it had to grow, after all questions, was not to be had. */
         if (request->stage >= GROWING && pool->busy_high < busy)

@@ -63,10 +63,10 @@ static bool is_open(const struct spm_model *model, const struct spm_block *block
 {
         unsigned int i;
 
+        if (lane->stream->kind == SPM_STREAM_LINE || block->exported || block->barred)
+                return false;
         if (lane->pool->config.kind != SPM_POOL_ASYNC &&
             spm_work_early(model, lane->pool) != lane->stream)
-                return false;
-        if (lane->stream->kind == SPM_STREAM_LINE || block->exported || block->barred)
                 return false;
         for (i = 1; i < block->dep_count; i++)
                 if (!spm_limbo_covers(model, lane->stream, block, i))
@@ -236,14 +236,13 @@ static bool try_join(struct spm_model *model, struct spm_block *block, struct sp
 static bool try_join_ready(struct spm_model *model, struct spm_block *block,
                            struct spm_block *other)
 {
-        const struct spm_object *lanes = block->area->pool->lanes.head;
-
         const struct spm_lane *lane = block->lane;
 
         if (!spm_block_is(other, SPM_BLOCK_READY) || !block->open)
                 return false;
-        if (lane->pool->config.kind == SPM_POOL_ASYNC ? spm_object_next(lanes) != NULL
-                                                      : is_unguarded(lane, block))
+        if (lane->pool->config.kind == SPM_POOL_ASYNC
+                    ? spm_object_next(lane->pool->lanes.head) != NULL
+                    : is_unguarded(lane, block))
                 return false;
         spm_limbo_absorb(model, block, other);
         return true;
@@ -312,17 +311,14 @@ bool spm_limbo_join(struct spm_model *model, struct spm_lane *lane)
         struct spm_block *block = lane->joined ? lane->joined->newer : lane->oldest;
         unsigned int looked;
 
-        if (!block || is_unguarded(lane, block))
-                return false;
         /* From the oldest on, so that a block meets its elders. */
-        for (looked = 0; block && looked < JOIN_MAX; looked++, block = block->newer) {
-                if (is_unguarded(lane, block))
-                        break;
+        for (looked = 0; block && looked < JOIN_MAX && !is_unguarded(lane, block); looked++) {
                 lane->joined = block;
                 if (!block->is_slot && block->open)
                         join_neighbours(model, block);
+                block = block->newer;
         }
-        return true;
+        return looked != 0;
 }
 
 void spm_limbo_reopen(struct spm_model *model, struct spm_lane *lane)

@@ -14,7 +14,6 @@
 #include "host.h"
 #include "limbo.h"
 #include "recall.h"
-#include "segment.h"
 #include "state.h"
 
 #define SMALL_MAX   32                    /* blocks of a class */
@@ -98,9 +97,8 @@ static void give(struct spm_magazine *magazine, struct spm_block *block, size_t 
         block->requested = size;
         block->generation = magazine->generation++;
         block->user = 0;
-        block->hit = !block->fresh;
         block->belted = false;
-        if (block->hit)
+        if (!block->fresh)
                 count(&magazine->hits);
         add(&magazine->used, (int64_t)size);
         add(&magazine->rounded, (int64_t)block->size);

@@ -174,8 +174,6 @@ enum spm_status spm_wait_begin(struct spm_model *model, struct spm_scope waiter,
          * event that says something has this version. */
         if (stream && stream->capturing)
                 ticket->version = 0;
-        else if (stream)
-                spm_work_waits(stream);
         return SPM_OK;
 }
 

@@ -116,7 +116,6 @@ struct spm_block *spm_block_split(struct spm_model *model, struct spm_block *blo
         memcpy(&rest->state + 1, &block->state + 1, sizeof(*rest) - sizeof(rest->state));
         rest->extra = NULL;
         rest->dep_count = 0;
-        spm_block_become(rest, SPM_BLOCK_LOOSE);
         rest->address += size;
         rest->size -= size;
         rest->previous = block;

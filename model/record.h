@@ -72,8 +72,7 @@ struct spm_block {
         bool is_slot : 1;     /* it belongs to a slab */
         bool fresh : 1;       /* no part of it was ever served */
         bool open : 1;        /* PENDING: its lane's own stream may have it now */
-        bool barred : 1;      /* PENDING: ... and never will (an undone allocation) */
-        bool hit : 1;         /* LIVE: served without growth */
+        bool barred : 1;      /* PENDING: ... and never will (README.md) */
         bool belted : 1;      /* LIVE: its second point is ordered by a wait submitted for it */
         bool exported : 1;    /* LIVE, and kept when it becomes PENDING */
         bool is_shore : 1;    /* READY: beside a hole */

@@ -3,8 +3,8 @@
  * Wait -- which completion to ask about, and which to wait for
  *
  * Synchronous blocks wait for their context, so that stamps of the context
- * are all there is to ask. Asynchronous blocks wait for streams: a stamp of
- * the stream, else one of its context, else the stream itself.
+ * are all there is to ask, or for its sole stream (work.h). Asynchronous blocks wait for streams: a
+ * stamp of the stream, else one of its context, else the stream itself.
  */
 
 #include "wait.h"
@@ -300,7 +300,8 @@ bool spm_wait_ask_pressure(struct spm_model *model, const struct spm_want *want,
                 limit = pool->used_high / PRESSURE_SHARE > PRESSURE_MIN
                                 ? pool->used_high / PRESSURE_SHARE
                                 : PRESSURE_MIN;
-        return freed_unseen(model, pool) > limit && wait_batch(model, want, request, actions);
+        return pool->pending_bytes > limit && freed_unseen(model, pool) > limit &&
+               wait_batch(model, want, request, actions);
 }
 
 static void ask_sync(struct spm_actions *actions, const struct spm_context_state *context)

@@ -35,7 +35,6 @@
 #include "work.h"
 
 #include "action.h"
-#include "check.h"
 #include "front.h"
 #include "limbo.h"
 #include "pool.h"
@@ -92,16 +91,7 @@ bool spm_work_is_trapped(const struct spm_context_state *context)
 {
         if (!context->work.adopted)
                 return context->blocking >= 2 || context->hidden || context->work.epoch;
-        return context->work.busy.blocking || context->work.busy.per_thread ||
-               context->work.busy.waits;
-}
-
-void spm_work_waits(struct spm_stream_state *stream)
-{
-        struct spm_work *work = &stream->context->work;
-
-        if (spm_stream_waits_for_legacy(stream))
-                work->busy.waits = work->late.waits = true;
+        return context->work.busy.blocking || context->work.busy.per_thread;
 }
 
 static struct spm_context_state *owner(const struct spm_model *model,
@@ -216,28 +206,30 @@ static void guard(struct spm_model *model, struct spm_context_state *context,
                 bar(context, work->sole->stamped);
 }
 
+static void ask(struct spm_actions *actions, enum spm_action_kind kind,
+                const struct spm_context_state *context, const struct spm_stamp_state *stamp)
+{
+        struct spm_action *action = spm_action_add(actions, kind);
+
+        action->context = context->object.id;
+        action->stamp = stamp->object.id;
+}
+
 static void ask_fence(struct spm_model *model, struct spm_context_state *context,
                       struct spm_stream_state *stream, bool on_host, struct spm_actions *actions)
 {
         struct spm_stamp_state *stamp = spm_stamp_find(stream, context->work.fence);
-        struct spm_action *action;
 
         if (!stamp)
                 stamp = spm_stamp_ask(model, stream, true, actions);
         if (!stamp) {
-                action = spm_action_add(actions, SPM_ACT_SYNC_CONTEXT);
-                action->context = context->object.id;
+                spm_action_add(actions, SPM_ACT_SYNC_CONTEXT)->context = context->object.id;
                 return;
         }
         stamp->lent = true;
-        action = spm_action_add(actions, SPM_ACT_WAIT_CONTEXT);
-        action->context = context->object.id;
-        action->stamp = stamp->object.id;
-        if (!on_host)
-                return;
-        action = spm_action_add(actions, SPM_ACT_WAIT_HOST);
-        action->context = context->object.id;
-        action->stamp = stamp->object.id;
+        ask(actions, SPM_ACT_WAIT_CONTEXT, context, stamp);
+        if (on_host)
+                ask(actions, SPM_ACT_WAIT_HOST, context, stamp);
 }
 
 /* Whoever asked for a fence may not have submitted it yet, so until it shows that it is of no use
@@ -319,18 +311,14 @@ enum spm_status spm_context_watch(struct spm_model *model, spm_context id, bool 
 {
         struct spm_context_state *context = spm_subject_context(model, id);
         struct spm_stamp_state *stamp;
-        struct spm_action *action;
 
         actions->count = 0;
         if (!context || context->gone)
                 return SPM_E_UNKNOWN;
         context->work.alone = alone;
         stamp = begin_count(model, context, actions);
-        if (stamp) {
-                action = spm_action_add(actions, SPM_ACT_POLL);
-                action->context = id;
-                action->stamp = stamp->object.id;
-        }
+        if (stamp)
+                ask(actions, SPM_ACT_POLL, context, stamp);
         return spm_model_finish(model, SPM_OK, actions);
 }
 

@@ -30,7 +30,6 @@ struct spm_work_count {
         unsigned int streams;
         unsigned int blocking; /* of these, but for the legacy one */
         bool per_thread;
-        bool waits; /* one that the legacy stream waits for was told to wait */
         spm_stream first;
         spm_stream second;
 };
@@ -60,8 +59,8 @@ struct spm_stream_state *spm_work_sole(const struct spm_model *model,
  * asked. */
 void spm_work_missed(const struct spm_model *model, const struct spm_pool_state *pool);
 
-/** spm_work_is_idle() - is everything complete that was ever submitted into it? A stream that only
- * waits has no work, but work elsewhere, that it waits for, may be in its memory. */
+/** spm_work_is_idle() - is everything complete that was ever submitted into it? Where a second
+ * context may have work in its memory nobody can tell. */
 static inline bool spm_work_is_idle(const struct spm_work *work)
 {
         return work->adopted && work->alone && !work->busy.streams;
@@ -74,10 +73,6 @@ struct spm_stream_state *spm_work_early(const struct spm_model *model,
 /** spm_work_is_trapped() - may a blocking stream have work that an operation of the legacy stream,
  * which the driver does not see, fails to order? (H6) */
 bool spm_work_is_trapped(const struct spm_context_state *context);
-
-/** spm_work_waits() - the stream is told to wait for an event: no work, but who waits for the
- * stream waits for that, too. */
-void spm_work_waits(struct spm_stream_state *stream);
 
 /** spm_work_served() - a synchronous block was served to the sole stream before it was complete. */
 void spm_work_served(struct spm_context_state *context, const struct spm_block *block);

@@ -124,3 +124,21 @@ bool sp_ask_settle(struct sp_ask *ask, size_t bytes)
         ask->counted = counted;
         return true;
 }
+
+void sp_ask_write_down(const struct sp_ask *ask, uint64_t address, const struct sp_context *context,
+                       uint64_t shadow)
+{
+        struct sp_ledger_entry entry = {
+                .address = address,
+                .bytes = ask->bytes,
+                .counted = ask->counted,
+                .kind = ask->kind,
+                .device = ask->device,
+                .context = context ? context->model : 0,
+                .stream = (uintptr_t)ask->stream,
+                .shadow = shadow,
+        };
+
+        if (address)
+                sp_ledger_add(&entry);
+}

@@ -9,7 +9,7 @@
  *
  *   result = SP_ASK_FOR(&ask, sp_driver.cuArrayCreate_v2(handle, desc));
  *   if (result == CUDA_SUCCESS)
- *           the ledger's entry gets ask.device and ask.counted
+ *           sp_ask_write_down(&ask, address, sp_context_current(), 0);
  *
  * The limit is asked before the driver, and once more after the pools have
  * given back what they hold idle (O1); the driver likewise (O2). What the limit
@@ -60,6 +60,14 @@ void sp_ask_ended(struct sp_ask *ask, CUresult result);
 /** sp_ask_settle() - it succeeded, and took @bytes. False if that is more than was thought, and too
  * much: then it is to be given back, and the program is refused. */
 bool sp_ask_settle(struct sp_ask *ask, size_t bytes);
+
+/**
+ * sp_ask_write_down() - it succeeded, and is at @address; 0 is no address
+ * @context: whose it is, or NULL
+ * @shadow: what the pool would have done, where the mirror was told (sp_mirror_alloc()), or 0
+ */
+void sp_ask_write_down(const struct sp_ask *ask, uint64_t address, const struct sp_context *context,
+                       uint64_t shadow);
 
 /* The result of @call, asked for as SP_ASK() does, or what the program is told without it. */
 #define SP_ASK_FOR(ask, call)                                                                      \

@@ -64,6 +64,13 @@ static CUresult open_seal(CUdeviceptr *pointer, const struct sp_seal *seal,
         return sp_import_open(seal, context, flags, pointer);
 }
 
+static CUresult write_down(CUresult result, const CUdeviceptr *pointer)
+{
+        if (result == CUDA_SUCCESS)
+                sp_route_write_down(SP_KIND_IMPORTED, *pointer, 0);
+        return result;
+}
+
 CUresult CUDAAPI sp_on_cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle,
                                           unsigned int flags)
 {
@@ -72,9 +79,7 @@ CUresult CUDAAPI sp_on_cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle h
         CUresult result = SP_ASK(context ? open_seal(pointer, &seal, context, flags)
                                          : sp_driver.cuIpcOpenMemHandle(pointer, handle, flags));
 
-        if (result == CUDA_SUCCESS)
-                sp_route_write_down(SP_KIND_IMPORTED, *pointer, 0);
-        return result;
+        return write_down(result, pointer);
 }
 
 CUresult CUDAAPI sp_on_cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle,
@@ -85,29 +90,7 @@ CUresult CUDAAPI sp_on_cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandl
         CUresult result = SP_ASK(context ? open_seal(pointer, &seal, context, flags)
                                          : sp_driver.cuIpcOpenMemHandle_v2(pointer, handle, flags));
 
-        if (result == CUDA_SUCCESS)
-                sp_route_write_down(SP_KIND_IMPORTED, *pointer, 0);
-        return result;
-}
-
-/* Return: false if it could not be waited. */
-static bool wait_for(struct sp_context *context, CUresult *result)
-{
-        struct spm_scope scope = {SPM_SCOPE_CONTEXT, context->model};
-        struct sp_sync sync;
-        CUcontext popped;
-
-        if (!sp_life_is_on() || !sp_whole_enter(context))
-                return false;
-        sp_sync_start(&sync, context, scope);
-        *result = sp_driver.cuCtxPushCurrent_v2(context->handle);
-        if (*result == CUDA_SUCCESS) {
-                *result = sp_driver.cuCtxSynchronize();
-                sp_driver.cuCtxPopCurrent_v2(&popped);
-        }
-        sp_whole_leave(context);
-        sp_sync_finish(&sync, SPM_SYNC_WAIT, *result);
-        return true;
+        return write_down(result, pointer);
 }
 
 /* What was closed before the wait is unmapped after it. */
@@ -123,7 +106,7 @@ static CUresult close_import(CUdeviceptr pointer, struct sp_context *context)
         closed = sp_import_take_closed(context);
         if (!closed)
                 return CUDA_SUCCESS;
-        if (wait_for(context, &result))
+        if (sp_route_wait(context, &result))
                 sp_import_sweep(closed);
         else
                 sp_import_put_back(closed);

@@ -15,6 +15,7 @@
 #include "base/life.h"
 #include "route/perform.h"
 #include "route/route.h"
+#include "route/work.h"
 #include "track/event.h"
 #include "track/state.h"
 #include "track/submit.h"
@@ -60,14 +61,9 @@ static CUresult launch(const CUlaunchConfig *config, CUfunction f, void **params
 CUresult CUDAAPI sp_on_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params,
                                         void **extra)
 {
-        CUresult result;
-
         if (config && config->attrs)
                 taint_launch_events(config);
-        result = launch(config, f, params, extra);
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
-                result = launch(config, f, params, extra);
-        return result;
+        return SP_ASK(launch(config, f, params, extra));
 }
 
 static CUresult launch_on_all(CUDA_LAUNCH_PARAMS *list, unsigned int count, unsigned int flags)
@@ -87,11 +83,7 @@ static CUresult launch_on_all(CUDA_LAUNCH_PARAMS *list, unsigned int count, unsi
 CUresult CUDAAPI sp_on_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list,
                                                             unsigned int count, unsigned int flags)
 {
-        CUresult result = launch_on_all(list, count, flags);
-
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
-                result = launch_on_all(list, count, flags);
-        return result;
+        return SP_ASK(launch_on_all(list, count, flags));
 }
 
 /* graphs */
@@ -194,9 +186,10 @@ CUresult CUDAAPI sp_on_cuGreenCtxRecordEvent(CUgreenCtx green, CUevent event)
         return sp_driver.cuGreenCtxRecordEvent(green, event);
 }
 
-/* An order that is not learnt only means less reuse (G4). */
+/* An order that is not learnt only means less reuse (G4); but streams have work that waits. */
 CUresult CUDAAPI sp_on_cuGreenCtxWaitEvent(CUgreenCtx green, CUevent event)
 {
+        sp_work_blur();
         return sp_driver.cuGreenCtxWaitEvent(green, event);
 }
 #endif

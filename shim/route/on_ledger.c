@@ -39,23 +39,6 @@ void sp_route_write_down(enum sp_kind kind, uint64_t address, size_t bytes)
                 sp_ledger_add(&entry);
 }
 
-/* Device memory, counted against the limit. */
-static void write_down_device(const struct sp_ask *ask, uint64_t address)
-{
-        struct sp_context *context = sp_context_current();
-        struct sp_ledger_entry entry = {
-                .address = address,
-                .bytes = ask->bytes,
-                .counted = ask->counted,
-                .kind = ask->kind,
-                .device = ask->device,
-                .context = context ? context->model : 0,
-        };
-
-        if (address)
-                sp_ledger_add(&entry);
-}
-
 /* linear device memory */
 
 /* What the driver makes of a row (measured); SIZE_MAX if that cannot be counted. */
@@ -79,7 +62,7 @@ CUresult CUDAAPI sp_on_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, s
                 sp_driver.cuMemFree_v2(*pointer);
                 return CUDA_ERROR_OUT_OF_MEMORY;
         }
-        write_down_device(&ask, *pointer);
+        sp_ask_write_down(&ask, *pointer, sp_context_current(), 0);
         return result;
 }
 
@@ -89,7 +72,7 @@ CUresult CUDAAPI sp_on_cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsi
         CUresult result = SP_ASK_FOR(&ask, sp_driver.cuMemAllocManaged(pointer, size, flags));
 
         if (result == CUDA_SUCCESS)
-                write_down_device(&ask, *pointer);
+                sp_ask_write_down(&ask, *pointer, sp_context_current(), 0);
         return result;
 }
 
@@ -113,7 +96,7 @@ CUresult CUDAAPI sp_on_cuArrayCreate_v2(CUarray *handle, const CUDA_ARRAY_DESCRI
         CUresult result = SP_ASK_FOR(&ask, sp_driver.cuArrayCreate_v2(handle, desc));
 
         if (result == CUDA_SUCCESS)
-                write_down_device(&ask, (uintptr_t)*handle);
+                sp_ask_write_down(&ask, (uintptr_t)*handle, sp_context_current(), 0);
         return result;
 }
 
@@ -123,7 +106,7 @@ CUresult CUDAAPI sp_on_cuArray3DCreate_v2(CUarray *handle, const CUDA_ARRAY3D_DE
         CUresult result = SP_ASK_FOR(&ask, sp_driver.cuArray3DCreate_v2(handle, desc));
 
         if (result == CUDA_SUCCESS)
-                write_down_device(&ask, (uintptr_t)*handle);
+                sp_ask_write_down(&ask, (uintptr_t)*handle, sp_context_current(), 0);
         return result;
 }
 
@@ -136,7 +119,7 @@ CUresult CUDAAPI sp_on_cuMipmappedArrayCreate(CUmipmappedArray *handle,
         CUresult result = SP_ASK_FOR(&ask, sp_driver.cuMipmappedArrayCreate(handle, desc, levels));
 
         if (result == CUDA_SUCCESS)
-                write_down_device(&ask, (uintptr_t)*handle);
+                sp_ask_write_down(&ask, (uintptr_t)*handle, sp_context_current(), 0);
         return result;
 }
 

@@ -135,24 +135,6 @@ static void write_down(const struct spm_allocation *block, enum sp_kind kind,
                 sp_tick();
 }
 
-/* The driver served; the mirror is told what the pool would have done. */
-static void write_down_native(CUdeviceptr address, const struct sp_ask *ask,
-                              const struct sp_context *context, uint64_t shadow)
-{
-        struct sp_ledger_entry entry = {
-                .address = address,
-                .bytes = ask->bytes,
-                .counted = ask->counted,
-                .kind = ask->kind,
-                .device = ask->device,
-                .context = context ? context->model : 0,
-                .stream = (uintptr_t)ask->stream,
-                .shadow = shadow,
-        };
-
-        sp_ledger_add(&entry);
-}
-
 static CUresult ask_for_plain(CUdeviceptr *pointer, size_t size)
 {
         uint64_t began = sp_native_begin();
@@ -177,7 +159,7 @@ static CUresult forward_alloc(CUdeviceptr *pointer, size_t size, bool pooled)
         if (result != CUDA_SUCCESS)
                 return result;
         context = sp_context_current();
-        write_down_native(*pointer, &ask, context,
+        sp_ask_write_down(&ask, *pointer, context,
                           context ? sp_mirror_alloc(context->sync_pool, 0, size) : 0);
         return result;
 }
@@ -239,28 +221,35 @@ static CUresult forward_free(struct freeing *freeing)
         return result;
 }
 
-CUresult sp_route_barrier(struct sp_context *context, bool waits)
+bool sp_route_wait(struct sp_context *context, CUresult *result)
 {
-        struct spm_scope scope = {SPM_SCOPE_CONTEXT, context ? context->model : 0};
+        struct spm_scope scope = {SPM_SCOPE_CONTEXT, context->model};
         struct sp_sync sync;
         CUcontext popped;
-        CUresult result;
+
+        if (!sp_life_is_on() || !sp_whole_enter(context))
+                return false;
+        sp_sync_start(&sync, context, scope);
+        *result = sp_driver.cuCtxPushCurrent_v2(context->handle);
+        if (*result == CUDA_SUCCESS) {
+                *result = sp_driver.cuCtxSynchronize();
+                sp_driver.cuCtxPopCurrent_v2(&popped);
+        }
+        sp_whole_leave(context);
+        sp_sync_finish(&sync, SPM_SYNC_WAIT, *result);
+        return true;
+}
+
+CUresult sp_route_barrier(struct sp_context *context, bool waits)
+{
+        CUresult result = CUDA_SUCCESS;
 
         if (!context)
                 return CUDA_SUCCESS;
         if (atomic_load_explicit(&context->poisoned, memory_order_relaxed))
                 return sp_route_ask_driver();
-        if (!waits || !sp_life_is_on() || !sp_whole_enter(context))
-                return CUDA_SUCCESS;
-
-        sp_sync_start(&sync, context, scope);
-        result = sp_driver.cuCtxPushCurrent_v2(context->handle);
-        if (result == CUDA_SUCCESS) {
-                result = sp_driver.cuCtxSynchronize();
-                sp_driver.cuCtxPopCurrent_v2(&popped);
-        }
-        sp_whole_leave(context);
-        sp_sync_finish(&sync, SPM_SYNC_WAIT, result);
+        if (waits)
+                sp_route_wait(context, &result);
         return result;
 }
 
@@ -292,7 +281,7 @@ static CUresult forward_alloc_async(CUdeviceptr *pointer, size_t size, CUstream 
                 return result;
         if (stream)
                 shadow = sp_mirror_alloc(stream->context->device->async_pool, stream->model, size);
-        write_down_native(*pointer, &ask, stream ? stream->context : NULL, shadow);
+        sp_ask_write_down(&ask, *pointer, stream ? stream->context : NULL, shadow);
         return result;
 }
 
@@ -321,7 +310,7 @@ CUresult CUDAAPI sp_on_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstre
                                            stream &&
                                                    sp_route_current_pool(stream->context->device));
         if (block.unseen)
-                atomic_store(&stream->owes, true);
+                atomic_store_explicit(&stream->owes, true, memory_order_relaxed);
         write_down(&block, SP_KIND_ASYNC, stream->context, handle);
         *pointer = block.address;
         return CUDA_SUCCESS;
@@ -337,7 +326,7 @@ static CUresult forward_alloc_from_pool(CUdeviceptr *pointer, size_t size, CUmem
         ask.pooled = pooled;
         result = SP_ASK_FOR(&ask, sp_driver.cuMemAllocFromPoolAsync(pointer, size, pool, handle));
         if (result == CUDA_SUCCESS && *pointer && (!stream || !sp_stream_captures(stream)))
-                write_down_native(*pointer, &ask, stream ? stream->context : NULL, 0);
+                sp_ask_write_down(&ask, *pointer, stream ? stream->context : NULL, 0);
         return result;
 }
 
@@ -351,7 +340,7 @@ CUresult CUDAAPI sp_on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size
         if (!ours || !sp_serve(ours, stream->model, size, &block))
                 return forward_alloc_from_pool(pointer, size, pool, handle, ours);
         if (block.unseen)
-                atomic_store(&stream->owes, true);
+                atomic_store_explicit(&stream->owes, true, memory_order_relaxed);
         write_down(&block, SP_KIND_ASYNC, stream->context, handle);
         *pointer = block.address;
         return CUDA_SUCCESS;

@@ -3,8 +3,9 @@
 /*
  * On order -- streams, events, and the program's own waits
  *
- * Nothing is changed here: every call goes to the driver as it is. The model
- * is told before, because what completes is what was submitted before the call
+ * Every call goes to the driver as it is; before a stream is waited for or asked
+ * about, it gets an operation where the driver could not see an allocation. The
+ * model is told before, because what completes is what was submitted before the call
  * (H4, H5), and after, because only the driver knows whether it worked.
  *
  * While a capture is open, calls on a capturing stream are no work and no
@@ -24,10 +25,8 @@
 
 CUresult CUDAAPI sp_on_cuStreamCreate(CUstream *stream, unsigned int flags)
 {
-        CUresult result = sp_driver.cuStreamCreate(stream, flags);
+        CUresult result = SP_ASK(sp_driver.cuStreamCreate(stream, flags));
 
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
-                result = sp_driver.cuStreamCreate(stream, flags);
         if (result == CUDA_SUCCESS)
                 sp_stream_made(*stream, flags);
         return result;
@@ -36,10 +35,8 @@ CUresult CUDAAPI sp_on_cuStreamCreate(CUstream *stream, unsigned int flags)
 CUresult CUDAAPI sp_on_cuStreamCreateWithPriority(CUstream *stream, unsigned int flags,
                                                   int priority)
 {
-        CUresult result = sp_driver.cuStreamCreateWithPriority(stream, flags, priority);
+        CUresult result = SP_ASK(sp_driver.cuStreamCreateWithPriority(stream, flags, priority));
 
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
-                result = sp_driver.cuStreamCreateWithPriority(stream, flags, priority);
         if (result == CUDA_SUCCESS)
                 sp_stream_made(*stream, flags);
         return result;

@@ -99,7 +99,8 @@ CUresult CUDAAPI sp_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, 
 
 /* attributes */
 
-struct sp_context *sp_whose_context(const struct spm_allocation *block)
+/* The owner of a block; NULL of an asynchronous one. */
+static struct sp_context *whose_context(const struct spm_allocation *block)
 {
         struct sp_context *context = sp_context_by_pool(block->pool);
 
@@ -122,7 +123,7 @@ bool sp_can_be_exported(const struct spm_allocation *block)
  * four bytes wide (measured). */
 static void correct(void *value, CUpointer_attribute attribute, const struct spm_allocation *block)
 {
-        const struct sp_context *context = sp_whose_context(block);
+        const struct sp_context *context = whose_context(block);
 
         switch ((int)attribute) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -167,7 +168,7 @@ static void set_user(const struct spm_allocation *block, uint64_t user)
 
 void sp_known_outside(const struct spm_allocation *block)
 {
-        struct sp_context *context = sp_whose_context(block);
+        struct sp_context *context = whose_context(block);
 
         if (context)
                 sp_work_share(context);
@@ -265,7 +266,7 @@ static CUresult make_context_synchronous(const struct spm_allocation *block)
         CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 
 #if CUDA_VERSION >= 12010
-        const struct sp_context *context = sp_whose_context(block);
+        const struct sp_context *context = whose_context(block);
         unsigned int flags;
         CUcontext popped;
 
@@ -419,7 +420,7 @@ CUresult CUDAAPI sp_on_cuMemGetAccess(unsigned long long *flags, const CUmemLoca
         if (whose == SP_FREED)
                 return CUDA_ERROR_INVALID_VALUE;
         result = sp_driver.cuMemGetAccess(flags, location, pointer);
-        if (whose == SP_OURS && result == CUDA_SUCCESS && sp_whose_context(&block) &&
+        if (whose == SP_OURS && result == CUDA_SUCCESS && whose_context(&block) &&
             !sp_backing_is_pinned(block.cookie))
                 *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
         return result;

@@ -84,7 +84,11 @@ void sp_route_write_down(enum sp_kind kind, uint64_t address, size_t bytes);
  *
  * Return: CUDA_SUCCESS, or what the driver would have said: the sticky error of a context.
  */
-CUresult sp_route_barrier(struct sp_context *context, bool waits) SP_COLD;
+CUresult sp_route_barrier(struct sp_context *context, bool waits);
+
+/** sp_route_wait() - until a context is idle. Return: false if it could not be waited; else @result
+ * is what the driver said. */
+bool sp_route_wait(struct sp_context *context, CUresult *result) SP_COLD;
 
 /* Mirror: @shadow is what the model gave instead of the driver's address, 0 for "not mirrored". */
 uint64_t sp_mirror_alloc(spm_pool pool, spm_stream stream, size_t size);

@@ -30,7 +30,8 @@ static inline void sp_work_note(const struct spm_allocation *block)
                 sp_submit_again();
 }
 
-/** sp_work_blur() - a capture is about to begin: submissions are not told until it has ended. */
+/** sp_work_blur() - which streams have work cannot be told until they are counted anew: a capture
+ * is about to begin, or a whole context to wait. */
 void sp_work_blur(void);
 
 /** sp_work_share() - memory of contexts is about to be known outside of them; NULL: of all. */

@@ -45,14 +45,14 @@ static struct sp_mempool *find_model_locked(spm_pool model)
 
 /* the life of a pool */
 
-/* Return: false if it is known, or the host has no memory for it: then it is the driver's. */
-static bool add(CUmemoryPool handle, int ordinal, bool is_default)
+/* Nothing if it is known, or the host has no memory for it: then it is the driver's. */
+static void add(CUmemoryPool handle, int ordinal, bool is_default)
 {
         struct sp_mempool *made = calloc(1, sizeof(*made));
         bool is_new;
 
         if (!made)
-                return false;
+                return;
         made->handle = handle;
         made->ordinal = ordinal;
         made->is_default = is_default;
@@ -71,7 +71,6 @@ static bool add(CUmemoryPool handle, int ordinal, bool is_default)
                 sp_mempool_start(handle, ordinal);
         else
                 free(made);
-        return is_new;
 }
 
 void sp_mempool_made(CUmemoryPool handle, int ordinal)
@@ -90,7 +89,7 @@ void sp_mempool_start_default(struct sp_device *device)
 }
 
 /* One whose device nobody has used yet. */
-static bool is_default(CUmemoryPool handle)
+static void add_if_default(CUmemoryPool handle)
 {
         CUmemoryPool pool;
         int devices = 0;
@@ -99,9 +98,10 @@ static bool is_default(CUmemoryPool handle)
                 sp_driver.cuDeviceGetCount(&devices);
         for (int ordinal = 0; ordinal < devices; ordinal++)
                 if (sp_driver.cuDeviceGetDefaultMemPool(&pool, ordinal) == CUDA_SUCCESS &&
-                    pool == handle)
-                        return add(handle, ordinal, true);
-        return false;
+                    pool == handle) {
+                        add(handle, ordinal, true);
+                        return;
+                }
 }
 
 bool sp_mempool_knows(CUmemoryPool handle, int *ordinal)
@@ -114,9 +114,9 @@ bool sp_mempool_knows(CUmemoryPool handle, int *ordinal)
                 if (pool)
                         *ordinal = pool->ordinal;
                 sp_lock_drop(&table_lock);
-                if (pool || !handle)
+                if (pool)
                         return pool;
-                is_default(handle);
+                add_if_default(handle);
         }
         return false;
 }

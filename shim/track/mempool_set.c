@@ -18,7 +18,8 @@
 #include "track/mempool.h"
 #include "track/state.h"
 
-bool sp_mempool_is_policy(CUmemPool_attribute attribute)
+/* Is the attribute's value an int? The others have 64 bits (cuda.h). */
+static bool is_policy(CUmemPool_attribute attribute)
 {
         return attribute == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
                attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ||
@@ -104,7 +105,7 @@ static bool ask(CUmemoryPool handle, CUmemPool_attribute attribute, uint64_t *nu
         CUresult result = sp_driver.cuMemPoolGetAttribute(handle, attribute, &value);
 
         sp_bracket_close(mode);
-        *number = sp_mempool_is_policy(attribute) ? (uint64_t)value.policy : value.bytes;
+        *number = is_policy(attribute) ? (uint64_t)value.policy : value.bytes;
         return result == CUDA_SUCCESS;
 }
 
@@ -128,16 +129,16 @@ static void copy_attribute(CUmemoryPool handle, spm_pool model, CUmemPool_attrib
 
 void sp_mempool_was_set(CUmemoryPool handle, CUmemPool_attribute attribute)
 {
-        bool is_policy = sp_mempool_is_policy(attribute);
+        bool tunes = is_policy(attribute);
         bool is_threshold = attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
         spm_pool model;
 
-        if (is_policy || is_threshold)
-                sp_mempool_note(handle, is_policy ? SP_MEMPOOL_TUNED : SP_MEMPOOL_THRESHOLD);
+        if (tunes || is_threshold)
+                sp_mempool_note(handle, tunes ? SP_MEMPOOL_TUNED : SP_MEMPOOL_THRESHOLD);
         model = sp_mempool_model(handle);
         if (!model)
                 return;
-        if (is_policy || is_threshold)
+        if (tunes || is_threshold)
                 copy_attribute(handle, model, attribute);
         else
                 set_in_model(model, attribute, 0); /* a high mark, which is what it can be set to */
@@ -212,8 +213,7 @@ void sp_mempool_take_over(CUmemoryPool handle, spm_pool model)
         int devices = 0;
 
         for (unsigned int i = 0; i < SETTABLE; i++)
-                if (notes &
-                    (sp_mempool_is_policy(settable[i]) ? SP_MEMPOOL_TUNED : SP_MEMPOOL_THRESHOLD))
+                if (notes & (is_policy(settable[i]) ? SP_MEMPOOL_TUNED : SP_MEMPOOL_THRESHOLD))
                         copy_attribute(handle, model, settable[i]);
         if (notes & SP_MEMPOOL_SHARED)
                 sp_driver.cuDeviceGetCount(&devices);

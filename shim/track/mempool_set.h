@@ -21,9 +21,6 @@ union sp_mempool_value {
         cuuint64_t bytes;
 };
 
-/** sp_mempool_is_policy() - is the attribute's value an int? The others have 64 bits (cuda.h). */
-bool sp_mempool_is_policy(CUmemPool_attribute attribute);
-
 /** sp_mempool_is_forced() - does an option say what @attribute is, for good? Then @value is that.
  */
 bool sp_mempool_is_forced(int ordinal, CUmemPool_attribute attribute,

@@ -184,6 +184,47 @@ Test(work, elsewhere_that_a_stream_without_work_waits_for_is_not_overlooked)
         cr_expect_not(comes_back());
 }
 
+/* An event behind a kernel on the one stream, where memory has come back to that. The model does
+ * not know the event: what it makes of a wait for one that it knows is not asked here. */
+static CUevent event_behind_one(void)
+{
+        CUevent event;
+
+        cr_expect(comes_back_to(one));
+        cr_assert_eq(sp_driver.cuEventCreate(&event, 0), CUDA_SUCCESS);
+        cr_assert_eq(sp_driver.cuEventRecord(event, one), CUDA_SUCCESS);
+        return event;
+}
+
+Test(work, is_what_a_stream_waits_for)
+{
+        cr_assert_eq(sp_on_cuStreamWaitEvent(two, event_behind_one(), 0), CUDA_SUCCESS);
+        cr_expect_not(comes_back_to(one));
+}
+
+Test(work, is_what_a_whole_context_waits_for)
+{
+        cr_assert_eq(sp_on_cuCtxWaitEvent(context, event_behind_one()), CUDA_SUCCESS);
+        cr_expect_not(comes_back_to(one));
+}
+
+#if CUDA_VERSION >= 12050
+Test(work, is_what_a_green_context_waits_for)
+{
+        CUevent event = event_behind_one();
+        CUdevResource everything;
+        CUdevResourceDesc desc;
+        CUgreenCtx green;
+
+        cr_assert_eq(cuDeviceGetDevResource(0, &everything, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+        cr_assert_eq(cuDevResourceGenerateDesc(&desc, &everything, 1), CUDA_SUCCESS);
+        cr_assert_eq(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM), CUDA_SUCCESS);
+        cr_expect(comes_back_to(one));
+        cr_assert_eq(sp_on_cuGreenCtxWaitEvent(green, event), CUDA_SUCCESS);
+        cr_expect_not(comes_back_to(one));
+}
+#endif
+
 static void copy_on(CUstream stream)
 {
         struct sp_submitter *self = sp_submit_enter();
