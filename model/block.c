@@ -23,7 +23,7 @@
 
 void spm_block_describe(const struct spm_block *block, struct spm_allocation *allocation)
 {
-        const struct spm_segment_state *segment = *spm_area_segment(block->area, block->address);
+        const struct spm_pool_state *pool = block->area->pool;
 
         *allocation = (struct spm_allocation){
                 .address = block->address,
@@ -31,16 +31,24 @@ void spm_block_describe(const struct spm_block *block, struct spm_allocation *al
                 .reserved = block->size,
                 .generation = block->generation,
                 .buffer_id = BUFFER_ID_BASE + block->generation,
-                .pool = block->area->pool->object.id,
-                .stream = block->area->pool->config.kind == SPM_POOL_ASYNC ? block->streams[0] : 0,
-                .segment = segment->object.id,
-                .cookie = segment->cookie,
-                .segment_base = segment->base,
-                .segment_size = segment->size,
+                .pool = pool->object.id,
+                .kind = pool->config.kind,
+                .device = pool->config.device,
+                .stream = pool->config.kind == SPM_POOL_ASYNC ? block->streams[0] : 0,
                 .user = block->user,
                 .exported = block->exported,
                 .reused = !block->fresh,
         };
+}
+
+void spm_block_place(const struct spm_block *block, struct spm_allocation *allocation)
+{
+        const struct spm_segment_state *segment = *spm_area_segment(block->area, block->address);
+
+        allocation->segment = segment->object.id;
+        allocation->cookie = segment->cookie;
+        allocation->segment_base = segment->base;
+        allocation->segment_size = segment->size;
 }
 
 /* allocations */
@@ -49,7 +57,7 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                           struct spm_allocation *allocation, struct spm_actions *actions)
 {
         struct spm_pool_state *pool = spm_pool_find(model, request->pool);
-        struct spm_want want = {.pool = pool, .requested = request->size};
+        struct spm_want want = {.pool = pool, .requested = request->size, .user = request->user};
         struct spm_block *block = NULL;
         enum spm_status status;
 
@@ -74,7 +82,7 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                 return spm_model_finish(model, SPM_OK, actions);
         status = spm_ladder_climb(model, &want, request, &block, actions);
         if (status == SPM_OK) {
-                pool->allocs++;
+                spm_pool_count_made(pool, request->size);
                 spm_block_describe(block, allocation);
                 allocation->announce = pool->config.kind != SPM_POOL_ASYNC && block->dep_count;
                 /* More than its own point, and no wait that the driver has seen. */
@@ -300,7 +308,9 @@ static SPM_MAY_RACE enum spm_status may_free(const struct spm_model *model,
 {
         if (generation && generation != block->generation)
                 return SPM_E_STALE;
-        if (kind == SPM_FREE_SYNC)
+        if ((kind == SPM_FREE_HOST) != (block->area->pool->config.kind == SPM_POOL_HOST))
+                return SPM_E_INVALID_VALUE;
+        if (kind == SPM_FREE_SYNC || kind == SPM_FREE_HOST)
                 return SPM_OK;
         if (kind != SPM_FREE_ASYNC)
                 return SPM_E_INVALID_VALUE;
@@ -335,8 +345,10 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
         if (freed) {
                 spm_block_describe(block, freed);
                 freed->announce = sole != NULL;
+                if (block->exported)
+                        spm_block_place(block, freed);
         }
-        pool->frees++;
+        spm_pool_count_freed(pool);
         end_life(block);
         learn_belt(model, block);
         if (pool->config.kind != SPM_POOL_ASYNC)
@@ -369,9 +381,8 @@ enum spm_status spm_alloc_undo(struct spm_model *model, uint64_t address,
         if (!begin_end(block, spm_block_life(block)))
                 return SPM_E_DOUBLE_FREE;
         pool = block->area->pool;
-        pool->allocs--;
+        spm_pool_count_undone(pool, block->requested);
         pool->hits -= !block->fresh;
-        pool->undone++;
         stream = spm_subject_stream(model, block->streams[0]);
         end_life(block);
         if (pool->config.kind != SPM_POOL_ASYNC) {

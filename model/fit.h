@@ -34,6 +34,7 @@ struct spm_want {
         struct spm_stream_state *stream; /* of a SYNC pool the sole one, or NULL */
         struct spm_heap *heap;
         size_t requested;
+        uint64_t user;
         size_t size;
         size_t align;
         unsigned int klass; /* of a slot, or SPM_NO_CLASS */

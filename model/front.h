@@ -16,8 +16,11 @@ enum spm_status spm_model_finish(struct spm_model *model, enum spm_status status
 struct spm_block;
 struct spm_stream_state;
 
-/** spm_block_describe() - what the public interface tells of a live block. */
+/** spm_block_describe() - what the public interface tells of a live block, but for its segment. */
 void spm_block_describe(const struct spm_block *block, struct spm_allocation *allocation);
+
+/** spm_block_place() - the rest. */
+void spm_block_place(const struct spm_block *block, struct spm_allocation *allocation);
 
 /** spm_block_find_live() - that holds @address, also inside. Return: SPM_OK, SPM_E_DOUBLE_FREE (in
  * memory of ours), SPM_E_FOREIGN. */

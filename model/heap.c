@@ -232,10 +232,76 @@ static void lift(uint64_t *mark, uint64_t bytes)
                 *mark = bytes;
 }
 
+void spm_tally_raise(struct spm_tally *tally)
+{
+        lift(&tally->count_high, tally->count);
+        lift(&tally->bytes_high, tally->bytes);
+}
+
+static void tally_live(const struct spm_pool_state *pool, size_t size, bool live)
+{
+        unsigned int i;
+
+        for (i = 0; i < SPM_TALLIES && pool->config.tallies[i]; i++) {
+                struct spm_tally *tally = pool->config.tallies[i];
+
+                tally->count += live ? 1 : -(uint64_t)1;
+                tally->bytes += live ? size : -(uint64_t)size;
+                if (live)
+                        spm_tally_raise(tally);
+        }
+}
+
+void spm_pool_count_made(struct spm_pool_state *pool, size_t size)
+{
+        unsigned int i;
+
+        pool->allocs++;
+        for (i = 0; i < SPM_TALLIES && pool->config.tallies[i]; i++) {
+                pool->config.tallies[i]->made++;
+                pool->config.tallies[i]->made_bytes += size;
+        }
+}
+
+void spm_pool_count_undone(struct spm_pool_state *pool, size_t size)
+{
+        unsigned int i;
+
+        pool->allocs--;
+        pool->undone++;
+        for (i = 0; i < SPM_TALLIES && pool->config.tallies[i]; i++) {
+                pool->config.tallies[i]->made--;
+                pool->config.tallies[i]->made_bytes -= size;
+        }
+}
+
+void spm_pool_count_freed(struct spm_pool_state *pool)
+{
+        unsigned int i;
+
+        pool->frees++;
+        for (i = 0; i < SPM_TALLIES && pool->config.tallies[i]; i++)
+                pool->config.tallies[i]->freed++;
+}
+
+void spm_tally_add(struct spm_tally *tally, size_t bytes)
+{
+        tally->count++;
+        tally->bytes += bytes;
+        spm_tally_raise(tally);
+}
+
+void spm_tally_take(struct spm_tally *tally, size_t bytes)
+{
+        tally->count--;
+        tally->bytes -= bytes;
+}
+
 void spm_pool_count_live(const struct spm_block *block, bool live)
 {
         struct spm_pool_state *pool = block->area->pool;
 
+        tally_live(pool, block->requested, live);
         if (!live) {
                 pool->live_blocks--;
                 pool->used_bytes -= block->requested;

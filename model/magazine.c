@@ -89,14 +89,14 @@ static bool may_rise(const struct spm_magazine *magazine, size_t size)
                magazine->generation != magazine->generation_end;
 }
 
-static void give(struct spm_magazine *magazine, struct spm_block *block, size_t size)
+static void give(struct spm_magazine *magazine, struct spm_block *block, size_t size, uint64_t user)
 {
         block->positions[0] =
                 atomic_load_explicit(&magazine->stream->submitted, memory_order_relaxed);
         block->dep_count = 1;
         block->requested = size;
         block->generation = magazine->generation++;
-        block->user = 0;
+        block->user = user;
         block->belted = false;
         if (!block->fresh)
                 count(&magazine->hits);
@@ -104,6 +104,7 @@ static void give(struct spm_magazine *magazine, struct spm_block *block, size_t 
         add(&magazine->rounded, (int64_t)block->size);
         add(&magazine->live, 1);
         count(&magazine->allocs);
+        add(&magazine->made, (int64_t)size);
         spm_block_become(block, SPM_BLOCK_LIVE);
 }
 
@@ -122,7 +123,7 @@ static struct spm_block *take_out(struct spm_magazine *magazine, struct spm_bloc
         return block;
 }
 
-bool spm_magazine_alloc(struct spm_magazine *magazine, size_t size,
+bool spm_magazine_alloc(struct spm_magazine *magazine, size_t size, uint64_t user,
                         struct spm_allocation *allocation)
 {
         struct spm_block **held;
@@ -138,7 +139,7 @@ bool spm_magazine_alloc(struct spm_magazine *magazine, size_t size,
                 return false;
         }
         block = take_out(magazine, held, klass);
-        give(magazine, block, size);
+        give(magazine, block, size, user);
         spm_block_describe(block, allocation);
         leave(magazine);
         return true;
@@ -358,7 +359,7 @@ bool spm_magazine_serve(struct spm_model *model, struct spm_magazine *magazine,
         if (!held)
                 return false;
         block = take_out(magazine, held, klass);
-        give(magazine, block, want->requested);
+        give(magazine, block, want->requested, want->user);
         spm_block_describe(block, allocation);
         spm_magazine_settle(magazine);
         spm_pool_raise_marks(magazine->pool);

@@ -74,6 +74,7 @@ struct spm_magazine {
         _Atomic(int64_t) used;
         _Atomic(int64_t) rounded;
         _Atomic(int64_t) live;
+        _Atomic(int64_t) made; /* bytes */
         _Atomic(uint64_t) allocs;
         _Atomic(uint64_t) hits;
         _Atomic(uint64_t) frees;

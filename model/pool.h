@@ -182,6 +182,14 @@ void spm_pool_take_hole(struct spm_block *block);
 /** spm_pool_raise_marks() - usage has risen, perhaps above what it ever was. */
 void spm_pool_raise_marks(struct spm_pool_state *pool);
 
+/** spm_tally_raise() - it has grown, perhaps above what it ever was. */
+void spm_tally_raise(struct spm_tally *tally);
+
+/* Calls: an allocation was answered, was taken back, was freed. */
+void spm_pool_count_made(struct spm_pool_state *pool, size_t size);
+void spm_pool_count_undone(struct spm_pool_state *pool, size_t size);
+void spm_pool_count_freed(struct spm_pool_state *pool);
+
 /** spm_pool_count_live() - the figures of an allocation, or of its end. */
 void spm_pool_count_live(const struct spm_block *block, bool live);
 

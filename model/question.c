@@ -25,8 +25,10 @@ enum spm_status spm_find(const struct spm_model *model, uint64_t address,
         struct spm_block *block;
         enum spm_status status = spm_block_find_live(model, address, &block);
 
-        if (status == SPM_OK)
+        if (status == SPM_OK) {
                 spm_block_describe(block, allocation);
+                spm_block_place(block, allocation);
+        }
         return status;
 }
 

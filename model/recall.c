@@ -10,6 +10,8 @@
 #include "limbo.h"
 #include "state.h"
 
+#define PATIENCE 10000000 /* looks; some tens of milliseconds */
+
 /* figures */
 
 struct spm_magazine_sums spm_magazine_sum(const struct spm_pool_state *pool)
@@ -28,12 +30,31 @@ struct spm_magazine_sums spm_magazine_sum(const struct spm_pool_state *pool)
         return sums;
 }
 
+static void settle_tallies(const struct spm_magazine *magazine)
+{
+        unsigned int i;
+
+        for (i = 0; i < SPM_TALLIES; i++) {
+                struct spm_tally *tally = magazine->pool->config.tallies[i];
+
+                if (!tally)
+                        continue;
+                tally->count += (uint64_t)magazine->live;
+                tally->bytes += (uint64_t)magazine->used;
+                tally->made += magazine->allocs;
+                tally->made_bytes += (uint64_t)magazine->made;
+                tally->freed += magazine->frees;
+                spm_tally_raise(tally);
+        }
+}
+
 /* The magazine is ours for the moment. */
 void spm_magazine_settle(struct spm_magazine *magazine)
 {
         struct spm_pool_state *pool = magazine->pool;
         uint64_t rounded = (uint64_t)magazine->rounded;
 
+        settle_tallies(magazine);
         pool->used_bytes += (uint64_t)magazine->used;
         pool->rounded_bytes += rounded;
         pool->pending_bytes -= rounded;
@@ -46,6 +67,7 @@ void spm_magazine_settle(struct spm_magazine *magazine)
         magazine->used = 0;
         magazine->rounded = 0;
         magazine->live = 0;
+        magazine->made = 0;
         magazine->allocs = 0;
         magazine->hits = 0;
         magazine->frees = 0;
@@ -167,7 +189,7 @@ bool spm_magazine_empty(struct spm_model *model, struct spm_magazine *magazine)
         return any;
 }
 
-static void seize_all(const struct spm_pool_state *pool)
+static void raise_flags(const struct spm_pool_state *pool)
 {
         struct spm_magazine *magazine;
 
@@ -175,6 +197,13 @@ static void seize_all(const struct spm_pool_state *pool)
                 raise_flag(magazine);
         if (pool->magazines)
                 make_barrier(pool->magazines);
+}
+
+static void seize_all(const struct spm_pool_state *pool)
+{
+        struct spm_magazine *magazine;
+
+        raise_flags(pool);
         for (magazine = pool->magazines; magazine; magazine = magazine->next)
                 wait_outside(magazine);
 }
@@ -229,12 +258,20 @@ void spm_magazine_abandon(struct spm_model *model, struct spm_pool_state *pool)
         }
 }
 
+/* Whoever only looks does not wait for ever: the owner may be the thread that looks, in a handler
+ * of a signal that came while it was inside, or one that a fork has left behind. */
 void spm_magazine_stop_all(const struct spm_model *model)
 {
         const struct spm_pool_state *pool;
+        const struct spm_magazine *magazine;
+        unsigned int patience = PATIENCE;
 
-        for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool))
-                seize_all(pool);
+        for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool)) {
+                raise_flags(pool);
+                for (magazine = pool->magazines; magazine; magazine = magazine->next)
+                        while (patience && !is_outside(magazine))
+                                patience--;
+        }
 }
 
 void spm_magazine_go_on(const struct spm_model *model)

@@ -187,6 +187,15 @@ enum spm_status spm_stats(const struct spm_model *model, spm_pool id, struct spm
         return SPM_OK;
 }
 
+void spm_settle(struct spm_model *model)
+{
+        struct spm_pool_state *pool;
+
+        for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool))
+                if (pool->magazines)
+                        spm_magazine_settle_all(pool);
+}
+
 enum spm_status spm_reset_peaks(struct spm_model *model, spm_pool id)
 {
         struct spm_pool_state *pool = spm_pool_find(model, id);

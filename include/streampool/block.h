@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <streampool/action.h>
+#include <streampool/pool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,6 +36,7 @@ struct spm_request {
         size_t size;
         bool may_wait;                 /* host waits are allowed when memory is short */
         struct spm_magazine *magazine; /* to be filled on the way; NULL for none */
+        uint64_t user;                 /* see spm_set_user() */
         /* -- */
         uint32_t stage;
         uint32_t tries;
@@ -49,9 +51,13 @@ struct spm_allocation {
         uint64_t generation; /* never given twice (B3) */
         uint64_t buffer_id;  /* never given twice, and none of the driver's own (Q5) */
         spm_pool pool;
-        spm_stream stream;   /* it was allocated on, 0 for SYNC and HOST */
-        spm_segment segment; /* the one it begins in */
-        void *cookie;        /* of the segment */
+        enum spm_pool_kind kind; /* of its pool, like the next */
+        int device;
+        spm_stream stream; /* it was allocated on, 0 for SYNC and HOST */
+        /* The one it begins in: told by spm_find(), and by spm_free() of an exported block; else 0.
+         */
+        spm_segment segment;
+        void *cookie; /* of the segment */
         uint64_t segment_base;
         size_t segment_size;
         uint64_t user; /* see spm_set_user() */
@@ -96,6 +102,7 @@ enum spm_free_kind {
         SPM_FREE_SYNC,  /* cuMemFree: an S block waits for everything its context had submitted; an
                          * A block for what it waited for when it was allocated (A5, A6) */
         SPM_FREE_ASYNC, /* cuMemFreeAsync: in the order of @stream (A2, A4) */
+        SPM_FREE_HOST,  /* cuMemFreeHost: as the first, and the only one for blocks of HOST pools */
 };
 
 /**
@@ -107,7 +114,7 @@ enum spm_free_kind {
  * @actions:    RECORD when a batch is full
  *
  * Return: SPM_OK; SPM_E_DOUBLE_FREE, SPM_E_FOREIGN, SPM_E_INTERIOR, SPM_E_STALE, SPM_E_UNKNOWN
- * (stream), SPM_E_INVALID_VALUE (kind): nothing has changed.
+ * (stream), SPM_E_INVALID_VALUE (kind, or not for this kind of pool): nothing has changed.
  */
 enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t generation,
                          enum spm_free_kind kind, spm_stream stream, struct spm_allocation *freed,
@@ -119,8 +126,8 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
 enum spm_status spm_find(const struct spm_model *model, uint64_t address,
                          struct spm_allocation *allocation);
 
-/** spm_set_user() - 64 bits of the caller's own, kept with the live block that holds @address; 0 at
- * first. Return: SPM_OK, SPM_E_FOREIGN (in no live block). */
+/** spm_set_user() - 64 bits of the caller's own, kept with the live block that holds @address; at
+ * first what the allocation said. Return: SPM_OK, SPM_E_FOREIGN (in no live block). */
 enum spm_status spm_set_user(struct spm_model *model, uint64_t address, uint64_t user);
 
 /** spm_export() - the memory of the live block that holds @address is known outside: it is never

@@ -45,9 +45,9 @@ enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool, spm_str
 void spm_magazine_end(struct spm_model *model, struct spm_magazine *magazine);
 
 /** spm_magazine_alloc() - without the lock; the block is ordered as one of spm_alloc() and asks for
- * no action. Return: false if it has none, or a high mark might be passed, and nothing is written:
- * spm_alloc(), with the magazine in its request. */
-bool spm_magazine_alloc(struct spm_magazine *magazine, size_t size,
+ * no action. @user: as of a request. Return: false if it has none, or a high mark might be passed,
+ * and nothing is written: spm_alloc(), with the magazine in its request. */
+bool spm_magazine_alloc(struct spm_magazine *magazine, size_t size, uint64_t user,
                         struct spm_allocation *allocation);
 
 /**

@@ -52,6 +52,20 @@ enum spm_provider {
  */
 enum spm_growth { SPM_GROWTH_BALANCED, SPM_GROWTH_SPEED, SPM_GROWTH_TIGHT };
 
+/*
+ * What the blocks of several pools sum up to, and what the caller adds: it may count memory of its
+ * own in, under the lock. What magazines have counted since they were settled is not in it, and a
+ * high mark that they alone pass is noticed when they are; see spm_settle().
+ */
+struct spm_tally {
+        uint64_t count, count_high; /* live */
+        uint64_t bytes, bytes_high; /* live, as asked for */
+        uint64_t made, made_bytes;  /* ever; an allocation that is undone was not made */
+        uint64_t freed;
+};
+
+#define SPM_TALLIES 2 /* of one pool */
+
 struct spm_pool_config {
         enum spm_pool_kind kind;
         enum spm_provider provider;
@@ -86,6 +100,7 @@ struct spm_pool_config {
         size_t align;       /* of every block; 0 means 512; a power of two */
         size_t large_size;  /* blocks larger than this are aligned to large_align; 0 for none */
         size_t large_align; /* 0 means align; a power of two */
+        struct spm_tally *tallies[SPM_TALLIES]; /* the caller's, for as long as the model */
 };
 
 /**

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <streampool/action.h>
 #include <streampool/block.h>
+#include <streampool/pool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,6 +46,15 @@ struct spm_stats {
 
 /** spm_stats() - as of now. Return: SPM_OK, SPM_E_UNKNOWN. */
 enum spm_status spm_stats(const struct spm_model *model, spm_pool pool, struct spm_stats *stats);
+
+/** spm_settle() - whatever magazines have counted is in the tallies of their pools, but for that of
+ * owners who are inside at this moment. */
+void spm_settle(struct spm_model *model);
+
+/** spm_tally_add(), spm_tally_take() - memory of the caller's own lives, or no longer: of live
+ * ones only, not of what was made and freed. */
+void spm_tally_add(struct spm_tally *tally, size_t bytes);
+void spm_tally_take(struct spm_tally *tally, size_t bytes);
 
 /** spm_reset_peaks() - every high becomes the current value (A47). Return: SPM_OK, SPM_E_UNKNOWN.
  */

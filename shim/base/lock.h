@@ -23,9 +23,8 @@ enum sp_lock_rank {
 
         SP_RANK_LIFE,    /* start and exit                        (life.c) */
         SP_RANK_CONTEXT, /* tables of contexts, streams, events   (track/) */
-        SP_RANK_MODEL,   /* the model                             (track/state.c) */
+        SP_RANK_MODEL,   /* the model and the ledger              (track/model_lock.c) */
         SP_RANK_STAMP,   /* events that are free for stamps       (stamp/) */
-        SP_RANK_LEDGER,  /* what the program holds                (track/ledger.c) */
         SP_RANK_REPORT,  /* the report while it is written        (report/) */
 };
 

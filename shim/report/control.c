@@ -67,7 +67,7 @@ bool streampool_get_figures(struct streampool_figures *figures)
         if (!is_there_anything() || !sp_ledger_totals(&totals))
                 return false;
         for (unsigned int i = 0; i < SP_KIND_PINNED; i++)
-                all.live_allocations += totals.kind[i].count;
+                all.live_allocations += totals.kind[i].tally.count;
         for (unsigned int i = 0; i < SP_LEDGER_DEVICES; i++) {
                 all.live += totals.device[i].bytes;
                 all.live_high += totals.device[i].bytes_high;

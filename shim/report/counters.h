@@ -5,7 +5,7 @@
 /*
  * Counters -- how often did what happen, and how long do the driver's calls take?
  *
- *   sp_count(allocs_pooled);
+ *   sp_count(reliefs);
  *   sp_count_add(stamps_recorded, n);
  *
  * Counting costs one addition in a cache line that few threads share. It takes

@@ -56,6 +56,10 @@ struct sp_figures {
  */
 void sp_route_figures(struct sp_figures *figures);
 
+/** sp_route_stream_handle() - of a stream that the model knows by @number; 0 once it is destroyed.
+ */
+uint64_t sp_route_stream_handle(uint64_t number);
+
 /** sp_route_reset_peaks() - of all pools. */
 void sp_route_reset_peaks(void);
 

@@ -179,13 +179,13 @@ static void add_memory(struct sp_text *text, const struct sp_report *report)
 
                 sp_text_add(text, "%s\n    {", i ? "," : "");
                 add_text(text, "kind", sp_kind_name((enum sp_kind)i));
-                NUMBER(kind, count);
-                NUMBER(kind, count_high);
-                NUMBER(kind, bytes);
-                NUMBER(kind, bytes_high);
-                NUMBER(kind, made);
-                NUMBER(kind, made_bytes);
-                NUMBER(kind, freed);
+                NUMBER(&kind->tally, count);
+                NUMBER(&kind->tally, count_high);
+                NUMBER(&kind->tally, bytes);
+                NUMBER(&kind->tally, bytes_high);
+                NUMBER(&kind->tally, made);
+                NUMBER(&kind->tally, made_bytes);
+                NUMBER(&kind->tally, freed);
                 NUMBER(kind, released);
                 NUMBER(kind, lost);
                 NUMBER(kind, pooled);

@@ -168,7 +168,7 @@ bool sp_report_is_silent(const struct sp_report *report)
         if (report->busy || report->figures.pools)
                 return false;
         for (unsigned int i = 0; i < SP_KIND_COUNT; i++) {
-                if (report->totals.kind[i].made)
+                if (report->totals.kind[i].tally.made)
                         return false;
         }
         return report->findings == 0 && report->totals.unwritten == 0;
@@ -186,7 +186,7 @@ bool sp_report_has_findings(void)
                         return true;
         }
         for (unsigned int i = 0; i < SP_KIND_COUNT; i++) {
-                if (sp_kind_leaks((enum sp_kind)i) && totals.kind[i].count)
+                if (sp_kind_leaks((enum sp_kind)i) && totals.kind[i].tally.count)
                         return true;
         }
         return false;

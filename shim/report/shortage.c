@@ -29,12 +29,13 @@
 #define PATIENCE   200 /* milliseconds */
 #define WORDS_MAX  8192
 #define SHOWN_KIND (SP_KIND_PINNED) /* the first that is no device memory */
+#define GONE       3                /* instead of a handle: no stream has this one */
 
 /* On pages of its own. */
 struct desk {
         int device;
         struct sp_shortage *shortage;
-        struct sp_holder sites[HOLDERS], streams[HOLDERS];
+        struct sp_holder sites[HOLDERS], numbers[HOLDERS], streams[HOLDERS];
         struct sp_figures figures;
         char words[WORDS_MAX];
 };
@@ -77,7 +78,7 @@ static void add_holder(struct sp_holder *table, const struct sp_holder *one)
                 holder->site = one->site;
                 holder->stream = one->stream;
                 holder->kind = one->kind;
-                holder->count++;
+                holder->count += one->count;
                 holder->bytes += one->bytes;
                 return;
         }
@@ -87,8 +88,9 @@ static void gather(const struct sp_ledger_entry *entry, void *user)
 {
         struct desk *desk = user;
         struct sp_shortage *shortage = desk->shortage;
-        struct sp_holder site = {.site = entry->site, .kind = entry->kind, .bytes = entry->bytes};
-        struct sp_holder stream = {.stream = entry->stream, .bytes = entry->bytes};
+        struct sp_holder site = {
+                .site = entry->site, .kind = entry->kind, .count = 1, .bytes = entry->bytes};
+        struct sp_holder stream = {.stream = entry->stream, .count = 1, .bytes = entry->bytes};
 
         if (entry->kind >= SHOWN_KIND || (desk->device >= 0 && entry->device != desk->device))
                 return;
@@ -97,7 +99,22 @@ static void gather(const struct sp_ledger_entry *entry, void *user)
         shortage->kinds[entry->kind].count++;
         shortage->kinds[entry->kind].bytes += entry->bytes;
         add_holder(desk->sites, &site);
-        add_holder(desk->streams, &stream);
+        add_holder(entry->pooled && entry->stream ? desk->numbers : desk->streams, &stream);
+}
+
+/* What is known by the model's number of a stream is told by the stream's handle. */
+static void name_streams(struct desk *desk)
+{
+        for (size_t i = 0; i < HOLDERS; i++) {
+                struct sp_holder *holder = &desk->numbers[i];
+
+                if (!holder->count)
+                        continue;
+                holder->stream = sp_route_stream_handle(holder->stream);
+                if (!holder->stream)
+                        holder->stream = GONE;
+                add_holder(desk->streams, holder);
+        }
 }
 
 /* The largest ones, largest first; they leave the table. */
@@ -149,6 +166,7 @@ void sp_shortage_tell(struct sp_shortage *shortage)
         desk->shortage = shortage;
         shortage->time = atomic_load(&told);
         shortage->complete = sp_ledger_each_live(gather, desk);
+        name_streams(desk);
         take_largest(desk->sites, shortage->sites);
         take_largest(desk->streams, shortage->streams);
         sum_pools(desk);
@@ -183,6 +201,8 @@ static void add_stream(struct sp_text *text, uint64_t stream)
                 sp_text_add(text, "of the legacy stream");
         else if (stream == 2)
                 sp_text_add(text, "of per-thread streams");
+        else if (stream == GONE)
+                sp_text_add(text, "of streams that are destroyed");
         else
                 sp_text_add(text, "of stream 0x%llx", (unsigned long long)stream);
 }

@@ -189,10 +189,10 @@ static const char *const kind_labels[SP_KIND_COUNT] = {
 static void add_kind(struct sp_text *text, const char *label, const struct sp_kind_totals *kind)
 {
         sp_text_add(text, "  %-*s", LABEL - 2, label);
-        add_size(text, kind->bytes, 12);
-        add_size(text, kind->bytes_high, 12);
-        sp_text_add(text, "%12llu%12llu%12llu\n", (unsigned long long)kind->made,
-                    (unsigned long long)kind->freed, (unsigned long long)kind->pooled);
+        add_size(text, kind->tally.bytes, 12);
+        add_size(text, kind->tally.bytes_high, 12);
+        sp_text_add(text, "%12llu%12llu%12llu\n", (unsigned long long)kind->tally.made,
+                    (unsigned long long)kind->tally.freed, (unsigned long long)kind->pooled);
         if (kind->released)
                 sp_text_add(text, "    %llu ended with their context\n",
                             (unsigned long long)kind->released);
@@ -208,7 +208,7 @@ static void add_memory(struct sp_text *text, const struct sp_report *report)
         for (unsigned int i = 0; i < SP_KIND_COUNT; i++) {
                 const struct sp_kind_totals *kind = &report->totals.kind[i];
 
-                if (kind->made == 0)
+                if (kind->tally.made == 0)
                         continue;
                 if (!has_head)
                         sp_text_add(text, "\n%-*s%12s%12s%12s%12s%12s\n", LABEL,

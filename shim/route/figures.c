@@ -11,6 +11,7 @@
 #include "track/mempool.h"
 #include "track/pinned.h"
 #include "track/state.h"
+#include "track/stream.h"
 
 static void add_figures(struct sp_figures *figures, const struct spm_stats *stats, int device,
                         enum sp_pool_class class)
@@ -105,6 +106,11 @@ void sp_route_figures(struct sp_figures *figures)
         for (struct sp_device *device = sp_device_each(NULL); device;
              device = sp_device_each(device))
                 add_async(figures, device);
+}
+
+uint64_t sp_route_stream_handle(uint64_t number)
+{
+        return (uintptr_t)sp_stream_handle((spm_stream)number);
 }
 
 static void reset_async(struct sp_device *device)

@@ -20,11 +20,25 @@
 #include "route/work.h"
 #include "track/backing.h"
 #include "track/export.h"
+#include "track/held.h"
 #include "track/import.h"
 #include "track/ledger.h"
 #include "track/pinned.h"
 #include "track/state.h"
 #include "track/submit.h"
+
+/* They die with it, and if one is freed later, that is known. */
+static void end_blocks(const struct sp_context *context)
+{
+        struct spm_model *model = sp_model_enter();
+        unsigned int index = 0;
+        spm_pool pool;
+
+        sp_held_context_gone(model, context->sync_pool);
+        while ((pool = sp_pinned_each(context, &index)))
+                sp_held_context_gone(model, pool);
+        sp_model_leave();
+}
 
 static void remove_from_model(struct sp_context *context)
 {
@@ -89,6 +103,7 @@ static void finish_end(struct sp_context *context, bool ended)
         sp_stream_forget_context(context);
         sp_export_end_pool(context->sync_pool);
         sp_import_forget(context);
+        end_blocks(context);
         remove_from_model(context);
         sp_range_leave(&context->range);
         sp_stamper_forget(&context->stamper);

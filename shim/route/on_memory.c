@@ -6,14 +6,16 @@
  * The two functions that matter come first. Their cost, when the pool has a
  * block and nothing is wrong, in counts:
  *
- *   cuMemAlloc   2 locks (model, ledger), 1 driver call (the current context)
- *   cuMemFree    3 locks (ledger, model, ledger), 0 driver calls; one of every
- *                STREAMPOOL_BATCH frees records an event, and while one stream has
- *                work and the device is behind, the next launch may (model/work.c)
+ *   cuMemAlloc   1 lock (the model's), 1 driver call (the current context)
+ *   cuMemFree    1 lock, 0 driver calls; one of every STREAMPOOL_BATCH frees records
+ *                an event, and while one stream has work and the device is behind,
+ *                the next launch may (model/work.c)
  *   the two of a pair on one stream
- *                0 driver calls; on the legacy stream one each, for the current
- *                context, and where a stream that waits for it may have work an
- *                event, a wait, and a few around them (H6)
+ *                0 locks and 0 driver calls while this thread has blocks of the size
+ *                at hand (hand.h), else 2 locks (the model's, the table of streams');
+ *                on the legacy stream a driver call each, for the current context,
+ *                and where a stream that waits for it may have work an event, a wait,
+ *                and a few around them (H6)
  *
  * and no host allocation but for a slab of records now and then. A test counts
  * them: tests/shim/hot_path.c. One of SP_TICK_CALLS allocations looks at the
@@ -26,8 +28,10 @@
  * which the driver does not know: that is CUDA_ERROR_INVALID_VALUE, as the
  * driver was measured to say (M15).
  *
- * Around every free the ledger's entry is taken before anything else, because
- * the address can be in another thread's hands before the call returns (E2).
+ * What the pool serves is the model's to remember (track/held.h), what the driver
+ * serves the ledger's. Around every free of the latter its entry is taken before
+ * anything else, because the address can be in another thread's hands before the
+ * call returns (E2).
  */
 
 #include "route/route.h"
@@ -41,11 +45,11 @@
 #include "route/whole.h"
 #include "route/work.h"
 #include "track/export.h"
+#include "track/held.h"
 #include "track/ledger.h"
-#include "track/pinned.h"
 #include "track/state.h"
 
-/* What a free found out before it got to the model. */
+/* A free that the pool does not answer. */
 struct freeing {
         CUdeviceptr address;
         const char *function;
@@ -53,12 +57,12 @@ struct freeing {
         struct sp_ledger_entry entry;
 };
 
-static void write_down(const struct spm_allocation *block, enum sp_kind kind,
-                       const struct sp_context *context, CUstream stream);
+static enum spm_status give_back(CUdeviceptr address, enum spm_free_kind kind, spm_stream stream,
+                                 struct spm_allocation *block);
 static CUresult forward_alloc(CUdeviceptr *pointer, size_t size, bool pooled) SP_COLD;
-static CUresult forward_free(struct freeing *freeing) SP_COLD;
-static CUresult refuse(struct freeing *freeing) SP_COLD;
-static CUresult refuse_as(struct freeing *freeing, CUresult result) SP_COLD;
+static CUresult forward_free(CUdeviceptr address) SP_COLD;
+static CUresult refuse(CUdeviceptr address, const char *function) SP_COLD;
+static CUresult refuse_as(CUdeviceptr address, const char *function, CUresult result) SP_COLD;
 
 CUresult CUDAAPI sp_on_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
 {
@@ -70,69 +74,57 @@ CUresult CUDAAPI sp_on_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
         if (!context || !sp_serve(context->sync_pool, 0, size, &block))
                 return forward_alloc(pointer, size, context != NULL);
 
-        /* 4. Known before the program can free it. */
-        write_down(&block, SP_KIND_DEVICE, context, NULL);
         *pointer = block.address;
+        if (sp_tick_is_due())
+                sp_tick();
         return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI sp_on_cuMemFree_v2(CUdeviceptr address)
 {
-        struct freeing freeing = {.address = address, .function = "cuMemFree"};
         struct spm_allocation block;
-        struct spm_actions actions;
-        enum spm_status status = SPM_E_FOREIGN;
+        enum spm_status status;
 
         /* 1. In a capture, or at the end of the process, the driver may refuse (M22). */
         if (!sp_route_is_quiet() && sp_route_owns(address)) {
                 CUresult result = sp_route_ask_driver();
 
                 if (result != CUDA_SUCCESS)
-                        return refuse_as(&freeing, result);
+                        return refuse_as(address, "cuMemFree", result);
         }
-        /* 2. Off the ledger, before another thread can be given the address. */
-        freeing.known = sp_ledger_take(SP_SPACE_DEVICE, address, &freeing.entry);
-
-        /* 3. Into limbo: it waits there for everything its context had submitted. */
-        if (sp_route_pools() && (freeing.known || !sp_pinned_holds(address))) {
-                status = spm_free(sp_model_enter(), address, 0, SPM_FREE_SYNC, 0, &block, &actions);
-                if (status == SPM_OK)
-                        sp_work_note(&block);
-                sp_model_leave();
-        }
+        /* 2. Into limbo: it waits there for everything its context had submitted. 3. No block of
+         * ours: the driver has the last word. */
+        status = give_back(address, SPM_FREE_SYNC, 0, &block);
         if (status != SPM_OK)
-                return status == SPM_E_FOREIGN ? forward_free(&freeing) : refuse(&freeing);
+                return status == SPM_E_FOREIGN ? forward_free(address)
+                                               : refuse(address, "cuMemFree");
 
-        /* 4. One event for every batch of frees. */
-        if (block.exported)
-                sp_export_end(&block);
-        sp_perform(&actions, NULL);
-        if (freeing.known)
-                sp_ledger_freed(&freeing.entry, freeing.function);
-        sp_count(frees_pooled);
-
-        /* 5. The driver's barrier, for programs that rely on it; its error, once it has one. */
+        /* 4. The driver's barrier, for programs that rely on it; its error, once it has one. */
         return sp_route_barrier(sp_context_by_pool(block.pool),
                                 sp_config()->free_mode == SP_FREE_MODE_SYNC);
 }
 
-static void write_down(const struct spm_allocation *block, enum sp_kind kind,
-                       const struct sp_context *context, CUstream stream)
+/* To the model, and what it asks for: one event for every batch of frees. */
+static enum spm_status give_back(CUdeviceptr address, enum spm_free_kind kind, spm_stream stream,
+                                 struct spm_allocation *block)
 {
-        struct sp_ledger_entry entry = {
-                .address = block->address,
-                .bytes = block->size,
-                .reserved = block->reserved,
-                .kind = kind,
-                .pooled = true,
-                .device = context->device->ordinal,
-                .context = context->model,
-                .stream = (uintptr_t)stream,
-        };
+        struct spm_actions actions;
+        enum spm_status status;
 
-        sp_ledger_add(&entry);
-        if (sp_count(allocs_pooled) % SP_TICK_CALLS == 0)
-                sp_tick();
+        if (!sp_route_pools())
+                return SPM_E_FOREIGN;
+        status = spm_free(sp_model_enter(), address, 0, kind, stream, block, &actions);
+        if (status == SPM_OK) {
+                sp_work_note(block);
+                sp_held_freed(block, kind == SPM_FREE_SYNC ? "cuMemFree" : "cuMemFreeAsync");
+        }
+        sp_model_leave();
+        if (status != SPM_OK)
+                return status;
+        if (block->exported)
+                sp_export_end(block);
+        sp_perform(&actions, NULL);
+        return SPM_OK;
 }
 
 static CUresult ask_for_plain(CUdeviceptr *pointer, size_t size)
@@ -172,17 +164,20 @@ static void conclude(const struct freeing *freeing, CUresult result)
 }
 
 /* An address in memory of ours that is no live block: the driver would not know it. */
-static CUresult refuse(struct freeing *freeing)
+static CUresult refuse(CUdeviceptr address, const char *function)
 {
-        conclude(freeing, CUDA_ERROR_INVALID_VALUE);
+        sp_ledger_bad_free(SP_SPACE_DEVICE, address, function, CUDA_ERROR_INVALID_VALUE);
         return CUDA_ERROR_INVALID_VALUE;
 }
 
 /* The driver would refuse it just now: the block stays, unless the driver is gone for good. */
-static CUresult refuse_as(struct freeing *freeing, CUresult result)
+static CUresult refuse_as(CUdeviceptr address, const char *function, CUresult result)
 {
-        freeing->known = sp_ledger_take(SP_SPACE_DEVICE, freeing->address, &freeing->entry);
-        conclude(freeing, result);
+        struct spm_allocation block;
+
+        if (result != CUDA_ERROR_DEINITIALIZED ||
+            give_back(address, SPM_FREE_SYNC, 0, &block) != SPM_OK)
+                sp_ledger_bad_free(SP_SPACE_DEVICE, address, function, result);
         return result;
 }
 
@@ -201,10 +196,19 @@ static void mirror_free(const struct freeing *freeing, CUresult result, enum spm
                 sp_mirror_free(freeing->entry.shadow, kind, stream);
 }
 
-static CUresult forward_free(struct freeing *freeing)
+static struct freeing take(CUdeviceptr address, const char *function)
 {
+        struct freeing freeing = {.address = address, .function = function};
+
+        freeing.known = sp_ledger_take(SP_SPACE_DEVICE, address, &freeing.entry);
+        return freeing;
+}
+
+static CUresult forward_free(CUdeviceptr address)
+{
+        struct freeing freeing = take(address, "cuMemFree");
         struct sp_context *context =
-                waits_for_context(freeing) ? sp_context_by_model(freeing->entry.context) : NULL;
+                waits_for_context(&freeing) ? sp_context_by_model(freeing.entry.context) : NULL;
         struct spm_scope scope = {SPM_SCOPE_CONTEXT, context ? context->model : 0};
         struct sp_sync sync;
         uint64_t began;
@@ -212,11 +216,11 @@ static CUresult forward_free(struct freeing *freeing)
 
         sp_sync_start(&sync, context, scope);
         began = sp_native_begin();
-        result = sp_driver.cuMemFree_v2(freeing->address);
+        result = sp_driver.cuMemFree_v2(address);
         if (result == CUDA_SUCCESS && context)
                 sp_native_end(SP_NATIVE_FREE, began);
-        mirror_free(freeing, result, SPM_FREE_SYNC, 0);
-        conclude(freeing, result);
+        mirror_free(&freeing, result, SPM_FREE_SYNC, 0);
+        conclude(&freeing, result);
         sp_sync_finish(&sync, SPM_SYNC_WAIT, result);
         return result;
 }
@@ -311,8 +315,9 @@ CUresult CUDAAPI sp_on_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstre
                                                    sp_route_current_pool(stream->context->device));
         if (block.unseen)
                 atomic_store_explicit(&stream->owes, true, memory_order_relaxed);
-        write_down(&block, SP_KIND_ASYNC, stream->context, handle);
         *pointer = block.address;
+        if (sp_tick_is_due())
+                sp_tick();
         return CUDA_SUCCESS;
 }
 
@@ -341,8 +346,9 @@ CUresult CUDAAPI sp_on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size
                 return forward_alloc_from_pool(pointer, size, pool, handle, ours);
         if (block.unseen)
                 atomic_store_explicit(&stream->owes, true, memory_order_relaxed);
-        write_down(&block, SP_KIND_ASYNC, stream->context, handle);
         *pointer = block.address;
+        if (sp_tick_is_due())
+                sp_tick();
         return CUDA_SUCCESS;
 }
 
@@ -365,50 +371,36 @@ static CUresult ask_about(CUstream handle, struct sp_stream **stream)
         return *stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-static CUresult forward_free_async(struct freeing *freeing, CUstream handle,
+static CUresult forward_free_async(CUdeviceptr address, CUstream handle,
                                    const struct sp_stream *stream)
 {
+        struct freeing freeing = take(address, "cuMemFreeAsync");
         uint64_t began = sp_native_begin();
-        CUresult result = sp_driver.cuMemFreeAsync(freeing->address, handle);
+        CUresult result = sp_driver.cuMemFreeAsync(address, handle);
 
         if (result == CUDA_SUCCESS)
                 sp_native_end(SP_NATIVE_FREE_ASYNC, began);
-        mirror_free(freeing, result, SPM_FREE_ASYNC, stream ? stream->model : 0);
-        conclude(freeing, result);
+        mirror_free(&freeing, result, SPM_FREE_ASYNC, stream ? stream->model : 0);
+        conclude(&freeing, result);
         return result;
 }
 
 CUresult CUDAAPI sp_on_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
 {
-        struct freeing freeing = {.address = address, .function = "cuMemFreeAsync"};
         struct sp_stream *stream = sp_stream_of(handle);
-        struct spm_allocation block;
-        struct spm_actions actions;
         enum spm_status status = SPM_E_FOREIGN;
+        struct spm_allocation block;
 
         if ((!stream || !sp_route_is_quiet() || !sp_context_pools(stream->context)) &&
             sp_route_owns(address)) {
                 CUresult result = ask_about(handle, &stream);
 
                 if (result != CUDA_SUCCESS)
-                        return refuse_as(&freeing, result);
+                        return refuse_as(address, "cuMemFreeAsync", result);
         }
-        freeing.known = sp_ledger_take(SP_SPACE_DEVICE, address, &freeing.entry);
-        if (sp_route_pools() && stream && (freeing.known || !sp_pinned_holds(address))) {
-                status = spm_free(sp_model_enter(), address, 0, SPM_FREE_ASYNC, stream->model,
-                                  &block, &actions);
-                if (status == SPM_OK)
-                        sp_work_note(&block);
-                sp_model_leave();
-        }
-        if (status != SPM_OK)
-                return status == SPM_E_FOREIGN ? forward_free_async(&freeing, handle, stream)
-                                               : refuse(&freeing);
-        if (block.exported)
-                sp_export_end(&block);
-        sp_perform(&actions, NULL);
-        if (freeing.known)
-                sp_ledger_freed(&freeing.entry, freeing.function);
-        sp_count(frees_pooled);
-        return CUDA_SUCCESS;
+        if (stream)
+                status = give_back(address, SPM_FREE_ASYNC, stream->model, &block);
+        if (status == SPM_E_FOREIGN)
+                return forward_free_async(address, handle, stream);
+        return status == SPM_OK ? CUDA_SUCCESS : refuse(address, "cuMemFreeAsync");
 }

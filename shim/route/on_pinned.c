@@ -11,10 +11,10 @@
  * everything its context had been told before was seen to be done: never in the
  * order of a stream. What is counted for a pair that finds such a block:
  *
- *   cuMemHostAlloc   2 locks (model, ledger), 1 driver call (the current context),
- *                    and one for each device but the context's own
- *   cuMemFreeHost    3 locks (ledger, model, ledger), 0 driver calls; one of every
- *                    STREAMPOOL_BATCH frees records an event
+ *   cuMemHostAlloc   1 lock (the model's), 1 driver call (the current context), and
+ *                    one for each device but the context's own
+ *   cuMemFreeHost    1 lock, 0 driver calls; one of every STREAMPOOL_BATCH frees
+ *                    records an event
  *
  * A free does not wait for the device, as that of cuMemAlloc's memory does not,
  * except when more lies idle than track/pinned.c would keep: then it waits as the
@@ -29,29 +29,12 @@
 #include "report/counters.h"
 #include "route/perform.h"
 #include "route/tick.h"
-#include "track/backing.h"
+#include "track/held.h"
 #include "track/ledger.h"
 #include "track/pinned.h"
 #include "track/state.h"
 
 /* allocations */
-
-static void write_down(const struct spm_allocation *block, const struct sp_context *context)
-{
-        struct sp_ledger_entry entry = {
-                .address = block->address,
-                .bytes = block->size,
-                .reserved = block->reserved,
-                .kind = SP_KIND_PINNED,
-                .pooled = true,
-                .device = context->device->ordinal,
-                .context = context->model,
-        };
-
-        sp_ledger_add(&entry);
-        if (sp_count(allocs_pooled) % SP_TICK_CALLS == 0)
-                sp_tick();
-}
 
 static bool serve(void **pointer, size_t size, unsigned int flags)
 {
@@ -61,8 +44,9 @@ static bool serve(void **pointer, size_t size, unsigned int flags)
 
         if (!pool || !sp_serve(pool, 0, size, &block))
                 return false;
-        write_down(&block, context);
         *pointer = (void *)(uintptr_t)block.address;
+        if (sp_tick_is_due())
+                sp_tick();
         return true;
 }
 
@@ -106,28 +90,24 @@ CUresult CUDAAPI sp_on_cuMemHostAlloc(void **pointer, size_t size, unsigned int 
 static enum spm_status give_back(uint64_t address, struct spm_allocation *block,
                                  struct spm_actions *actions)
 {
-        enum spm_status status = SPM_E_FOREIGN;
-        struct spm_model *model;
+        enum spm_status status;
 
         if (!sp_route_pools())
-                return status;
-        model = sp_model_enter();
-        status = spm_find(model, address, block);
-        if (status == SPM_OK && !sp_backing_is_pinned(block->cookie))
-                status = SPM_E_INVALID_VALUE;
-        else if (status == SPM_OK)
-                status = spm_free(model, address, 0, SPM_FREE_SYNC, 0, block, actions);
+                return SPM_E_FOREIGN;
+        status = spm_free(sp_model_enter(), address, 0, SPM_FREE_HOST, 0, block, actions);
+        if (status == SPM_OK)
+                sp_held_freed(block, "cuMemFreeHost");
         sp_model_leave();
         return status;
 }
 
 /* The driver's barrier, for programs that rely on it; and where it is the price of giving back what
  * lies idle. The figures are looked at after a large block, and now and then. */
-static bool must_wait(const struct spm_allocation *block, uint64_t frees)
+static bool must_wait(const struct spm_allocation *block)
 {
         if (sp_config()->free_mode == SP_FREE_MODE_SYNC)
                 return true;
-        return (block->reserved > SP_HOST_SMALL || frees % SP_TICK_CALLS == 0) &&
+        return (block->reserved > SP_HOST_SMALL || sp_tick_is_due()) &&
                sp_pinned_is_heavy(block->pool);
 }
 
@@ -141,41 +121,53 @@ static CUresult forward_free(void *pointer)
         return result;
 }
 
-static CUresult free_host(void *pointer, struct sp_ledger_entry *entry)
+/* No block of ours: the driver has the last word. */
+static SP_COLD CUresult free_of_driver(void *pointer)
 {
-        uint64_t address = (uintptr_t)pointer;
-        bool known = sp_ledger_take(SP_SPACE_HOST, address, entry);
+        struct sp_ledger_entry entry;
+        bool known = sp_ledger_take(SP_SPACE_HOST, (uintptr_t)pointer, &entry);
+        CUresult result = forward_free(pointer);
+
+        sp_ledger_free_ended(known ? &entry : NULL, SP_SPACE_HOST, (uintptr_t)pointer,
+                             "cuMemFreeHost", result);
+        return result;
+}
+
+/* @result: what there is to be said against a free of memory of ours. */
+static SP_COLD CUresult refuse(uint64_t address, CUresult result)
+{
         struct spm_allocation block;
         struct spm_actions actions;
-        enum spm_status status = give_back(address, &block, &actions);
-        CUresult result = CUDA_SUCCESS;
 
-        if (status != SPM_OK)
-                result = status == SPM_E_FOREIGN ? forward_free(pointer) : CUDA_ERROR_INVALID_VALUE;
-        else
+        if (result == CUDA_ERROR_DEINITIALIZED && give_back(address, &block, &actions) == SPM_OK)
                 sp_perform(&actions, NULL);
-        sp_ledger_free_ended(known ? entry : NULL, SP_SPACE_HOST, address, "cuMemFreeHost", result);
-        if (status != SPM_OK)
-                return result;
-        return sp_route_barrier(sp_pinned_owner(block.pool, NULL),
-                                must_wait(&block, sp_count(frees_pooled)));
+        else
+                sp_ledger_bad_free(SP_SPACE_HOST, address, "cuMemFreeHost", result);
+        return result;
 }
 
 CUresult CUDAAPI sp_on_cuMemFreeHost(void *pointer)
 {
         uint64_t address = (uintptr_t)pointer;
-        struct sp_ledger_entry entry;
-        CUresult result = CUDA_SUCCESS;
+        struct spm_allocation block;
+        struct spm_actions actions;
+        enum spm_status status;
 
         /* In a capture, or at the end of the process, the driver may refuse, and the block stays.
          */
-        if (!sp_route_is_quiet() && sp_route_owns(address))
-                result = sp_route_ask_driver();
-        if (result == CUDA_SUCCESS)
-                return free_host(pointer, &entry);
-        sp_ledger_free_ended(sp_ledger_take(SP_SPACE_HOST, address, &entry) ? &entry : NULL,
-                             SP_SPACE_HOST, address, "cuMemFreeHost", result);
-        return result;
+        if (!sp_route_is_quiet() && sp_route_owns(address)) {
+                CUresult result = sp_route_ask_driver();
+
+                if (result != CUDA_SUCCESS)
+                        return refuse(address, result);
+        }
+        status = give_back(address, &block, &actions);
+        if (status == SPM_E_FOREIGN)
+                return free_of_driver(pointer);
+        if (status != SPM_OK)
+                return refuse(address, CUDA_ERROR_INVALID_VALUE);
+        sp_perform(&actions, NULL);
+        return sp_route_barrier(sp_pinned_owner(block.pool, NULL), must_wait(&block));
 }
 
 /* questions: the driver knows the chunk; what it would say of its beginning it says of a block's */

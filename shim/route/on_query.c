@@ -30,15 +30,13 @@
 #include "route/work.h"
 #include "track/backing.h"
 #include "track/export.h"
+#include "track/held.h"
 #include "track/import.h"
 #include "track/ledger.h"
 #include "track/limit.h"
 #include "track/mempool.h"
 #include "track/pinned.h"
 #include "track/state.h"
-
-/* Kept with a block as spm_set_user(). */
-#define SYNC_MEMOPS 1
 
 enum sp_whose sp_whose(CUdeviceptr pointer, struct spm_allocation *block)
 {
@@ -153,7 +151,7 @@ static void correct(void *value, CUpointer_attribute attribute, const struct spm
                 break;
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
                 if (!sp_backing_is_pinned(block->cookie))
-                        *(unsigned int *)value = (block->user & SYNC_MEMOPS) != 0;
+                        *(unsigned int *)value = (block->user & SP_HELD_SYNC_MEMOPS) != 0;
                 break;
         default:
                 break;
@@ -220,7 +218,7 @@ CUresult CUDAAPI sp_on_cuPointerGetAttribute(void *value, CUpointer_attribute at
         /* A token lets a device of another vendor in, and sets SYNC_MEMOPS (Q7). */
         if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS) {
                 sp_known_outside(&block);
-                set_user(&block, block.user | SYNC_MEMOPS);
+                set_user(&block, block.user | SP_HELD_SYNC_MEMOPS);
         }
         correct(value, attribute, &block);
         return result;
@@ -290,7 +288,7 @@ static CUresult make_context_synchronous(const struct spm_allocation *block)
 /* What was made synchronous around the block stays so, for the sake of its neighbours. */
 static CUresult set_sync_memops(const struct spm_allocation *block, unsigned int on)
 {
-        uint64_t user = on ? block->user | SYNC_MEMOPS : block->user & ~(uint64_t)SYNC_MEMOPS;
+        uint64_t user = on ? block->user | SP_HELD_SYNC_MEMOPS : block->user & ~SP_HELD_SYNC_MEMOPS;
         CUresult result = CUDA_SUCCESS;
 
         if (on && sp_backing_is_native(block->cookie))

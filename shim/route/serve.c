@@ -15,6 +15,7 @@
 #include "route/room.h"
 #include "route/tick.h"
 #include "route/work.h"
+#include "track/held.h"
 #include "track/state.h"
 
 /* A request ends after a handful of steps, or after some thousands if it fills a device with small
@@ -33,7 +34,12 @@ static bool grows(const struct spm_actions *actions)
 bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocation *block)
 {
         struct spm_request request = {
-                .pool = pool, .stream = stream, .size = size, .may_wait = true};
+                .pool = pool,
+                .stream = stream,
+                .size = size,
+                .may_wait = true,
+                .user = sp_held_user(),
+        };
         struct spm_actions actions;
         struct sp_spares spares;
         enum spm_status status;

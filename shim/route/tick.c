@@ -19,6 +19,8 @@
 /* Atomic: when the next tick is due, on the clock below. */
 static atomic_ullong due;
 
+__thread unsigned int sp_tick_calls __attribute__((tls_model("initial-exec")));
+
 /* The clock of the last timer interrupt: a few milliseconds late, and read without one. */
 static unsigned long long now_ns(void)
 {

@@ -14,9 +14,18 @@
  * costs a look at the clock. None looks while a capture is open.
  */
 
-#include <stdint.h>
+#include <stdbool.h>
 
 #define SP_TICK_CALLS 64 /* pooled allocations to a tick; a power of two */
+
+/* Per thread, because counting together would cost more than the tick. */
+extern __thread unsigned int sp_tick_calls __attribute__((tls_model("initial-exec")));
+
+/** sp_tick_is_due() - true for one of every so many calls of a thread. */
+static inline bool sp_tick_is_due(void)
+{
+        return ++sp_tick_calls % SP_TICK_CALLS == 0;
+}
 
 void sp_tick(void);
 

@@ -10,8 +10,12 @@
 
 #include "track/ledger.h"
 
+#include <streampool/stats.h>
+
 #include "base/life.h"
+#include "track/held.h"
 #include "track/ledger_inner.h"
+#include "track/state.h"
 
 /* Of CUresult (cuda.h). */
 enum { SUCCESS = 0, DEINITIALIZED = 4 };
@@ -83,10 +87,10 @@ void sp_ledger_add(const struct sp_ledger_entry *entry)
         struct sp_kind_totals *totals = &sp_ledger.totals.kind[entry->kind];
         struct sp_ledger_node *node = NULL;
 
-        sp_lock_take(&sp_ledger.lock);
-        totals->made++;
-        totals->made_bytes += entry->bytes;
-        totals->pooled += entry->pooled;
+        sp_model_enter();
+        totals->tally.made++;
+        totals->tally.made_bytes += entry->bytes;
+        totals->pooled++;
         if (is_counted(entry->kind))
                 node = sp_node_find_locked(sp_space_of(entry->kind), entry->address);
         /* A handle that was made here and comes back is one more to the same memory. */
@@ -95,7 +99,7 @@ void sp_ledger_add(const struct sp_ledger_entry *entry)
                 node->holds++;
         else
                 (void)sp_node_write_locked(entry);
-        sp_lock_drop(&sp_ledger.lock);
+        sp_model_leave();
 }
 
 bool sp_ledger_take(enum sp_space space, uint64_t address, struct sp_ledger_entry *entry)
@@ -103,7 +107,7 @@ bool sp_ledger_take(enum sp_space space, uint64_t address, struct sp_ledger_entr
         struct sp_ledger_node *node;
         bool found;
 
-        sp_lock_take(&sp_ledger.lock);
+        sp_model_enter();
         node = sp_node_find_locked(space, address);
         found = node && node->state == SP_NODE_LIVE;
         if (found) {
@@ -113,7 +117,7 @@ bool sp_ledger_take(enum sp_space space, uint64_t address, struct sp_ledger_entr
                         sp_node_count_locked(node, false);
                 }
         }
-        sp_lock_drop(&sp_ledger.lock);
+        sp_model_leave();
         return found;
 }
 
@@ -131,7 +135,7 @@ void sp_ledger_put_back(const struct sp_ledger_entry *entry)
 {
         struct sp_ledger_node *node;
 
-        sp_lock_take(&sp_ledger.lock);
+        sp_model_enter();
         node = taken_locked(entry);
         if (node) {
                 node->holds++;
@@ -140,23 +144,23 @@ void sp_ledger_put_back(const struct sp_ledger_entry *entry)
                         sp_node_count_locked(node, true);
                 }
         }
-        sp_lock_drop(&sp_ledger.lock);
+        sp_model_leave();
 }
 
 void sp_ledger_freed(const struct sp_ledger_entry *entry, const char *function)
 {
         struct sp_ledger_node *node;
 
-        sp_lock_take(&sp_ledger.lock);
+        sp_model_enter();
         node = taken_locked(entry);
-        sp_ledger.totals.kind[entry->kind].freed++;
+        sp_ledger.totals.kind[entry->kind].tally.freed++;
         if (node && node->state == SP_NODE_TAKEN) {
                 if (node->maps)
                         sp_physical_release_locked(node, function);
                 else
                         sp_node_retire_locked(node, function);
         }
-        sp_lock_drop(&sp_ledger.lock);
+        sp_model_leave();
 }
 
 void sp_ledger_free_ended(const struct sp_ledger_entry *entry, enum sp_space space,
@@ -173,15 +177,16 @@ void sp_ledger_free_ended(const struct sp_ledger_entry *entry, enum sp_space spa
 
 bool sp_ledger_find(enum sp_space space, uint64_t address, struct sp_ledger_entry *entry)
 {
-        struct sp_ledger_node *node;
-        bool found;
+        const struct spm_model *model = sp_model_enter();
+        struct sp_ledger_node *node = sp_node_find_locked(space, address);
+        bool found = node && node->state == SP_NODE_LIVE;
 
-        sp_lock_take(&sp_ledger.lock);
-        node = sp_node_find_locked(space, address);
-        found = node && node->state == SP_NODE_LIVE;
         if (found)
                 *entry = node->entry;
-        sp_lock_drop(&sp_ledger.lock);
+        else
+                found = sp_held_at(model, address, entry) && entry->address == address &&
+                        sp_space_of(entry->kind) == space;
+        sp_model_leave();
         return found;
 }
 
@@ -189,7 +194,7 @@ void sp_ledger_context_gone(uint32_t context)
 {
         if (sp_life_state() == SP_LIFE_LEAVING)
                 return;
-        sp_lock_take(&sp_ledger.lock);
+        sp_model_enter();
         /* Retiring may drop the oldest of the history, never the node itself. */
         for (struct sp_ledger_node *node = sp_ledger.nodes; node; node = node->hh.next) {
                 if (node->state != SP_NODE_LIVE || node->entry.context != context ||
@@ -199,40 +204,56 @@ void sp_ledger_context_gone(uint32_t context)
                 sp_node_retire_locked(node, "the end of its context");
                 node->context_ended = true;
         }
-        sp_lock_drop(&sp_ledger.lock);
+        sp_model_leave();
 }
 
 /* figures */
 
 bool sp_ledger_totals(struct sp_ledger_totals *totals)
 {
-        if (!sp_lock_take_bounded(&sp_ledger.lock, SP_LEDGER_PATIENCE))
+        struct spm_model *model;
+
+        if (!sp_books_enter_bounded(&model))
                 return false;
+        if (model)
+                spm_settle(model);
         *totals = sp_ledger.totals;
-        sp_lock_drop(&sp_ledger.lock);
+        sp_model_leave();
+        for (unsigned int i = 0; i < SP_KIND_COUNT; i++)
+                totals->kind[i].pooled = totals->kind[i].tally.made - totals->kind[i].pooled;
         return true;
 }
 
 bool sp_ledger_each_live(void (*visit)(const struct sp_ledger_entry *entry, void *user), void *user)
 {
-        if (!sp_lock_take_bounded(&sp_ledger.lock, SP_LEDGER_PATIENCE))
+        struct spm_model *model;
+
+        if (!sp_books_enter_bounded(&model))
                 return false;
+        sp_held_each(model, visit, user);
         for (struct sp_ledger_node *node = sp_ledger.nodes; node; node = node->hh.next) {
                 if (node->state == SP_NODE_LIVE)
                         visit(&node->entry, user);
         }
-        sp_lock_drop(&sp_ledger.lock);
+        sp_model_leave();
         return true;
+}
+
+static void reset_peaks(struct spm_tally *tally)
+{
+        tally->count_high = tally->count;
+        tally->bytes_high = tally->bytes;
 }
 
 void sp_ledger_reset_peaks(void)
 {
-        sp_lock_take(&sp_ledger.lock);
-        for (unsigned int i = 0; i < SP_KIND_COUNT; i++) {
-                sp_ledger.totals.kind[i].count_high = sp_ledger.totals.kind[i].count;
-                sp_ledger.totals.kind[i].bytes_high = sp_ledger.totals.kind[i].bytes;
-        }
+        struct spm_model *model = sp_model_enter();
+
+        if (model)
+                spm_settle(model);
+        for (unsigned int i = 0; i < SP_KIND_COUNT; i++)
+                reset_peaks(&sp_ledger.totals.kind[i].tally);
         for (unsigned int i = 0; i < SP_LEDGER_DEVICES; i++)
-                sp_ledger.totals.device[i].bytes_high = sp_ledger.totals.device[i].bytes;
-        sp_lock_drop(&sp_ledger.lock);
+                reset_peaks(&sp_ledger.totals.device[i]);
+        sp_model_leave();
 }

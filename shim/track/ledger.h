@@ -5,8 +5,10 @@
 /*
  * Ledger -- what does the program hold, and what did it give back wrongly?
  *
- * The one record of every allocation of every kind, served by us or by the
- * driver. Callers keep this order around a free (E2):
+ * The entries of what the driver serves. What the pools serve the model knows
+ * (held.h); questions and figures here are about both.
+ *
+ * Callers keep this order around a free (E2):
  *
  *   sp_ledger_take()      before the driver hears of it: the address may be
  *                         given out again before the driver's call returns
@@ -19,13 +21,14 @@
  * Nothing here calls the driver and nothing here can fail for the caller: when
  * the host's memory runs out, an entry is not written and is counted as such;
  * what it counts for against a limit, it counts for ever.
- * All functions may be called from any thread, with no lock held above
- * SP_RANK_LEDGER.
+ * All functions take the model's lock, and may be called from any thread that
+ * does not hold it. So figures of memory from both sources are of one moment.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <streampool/pool.h>
 
 enum sp_kind {
         SP_KIND_DEVICE,     /* cuMemAlloc */
@@ -63,10 +66,10 @@ struct sp_ledger_entry {
         size_t reserved; /* as taken, 0 if not known */
         size_t counted;  /* against the limit of @device, until the entry's memory is gone */
         enum sp_kind kind;
-        bool pooled;      /* served by us */
-        int device;       /* -1 if not known */
-        uint32_t context; /* sp_context.model; 0 if not known */
-        uint64_t stream;
+        bool pooled;       /* served by us */
+        int device;        /* -1 if not known */
+        uint32_t context;  /* sp_context.model; 0 if not known */
+        uint64_t stream;   /* its handle; of a pooled one the model's number */
         const void *site;  /* return address into the program */
         uint64_t sequence; /* of the allocation in this process, from 1 */
         uint64_t shadow;   /* the caller's own */
@@ -103,7 +106,7 @@ void sp_ledger_freed(const struct sp_ledger_entry *entry, const char *function);
 void sp_ledger_free_ended(const struct sp_ledger_entry *entry, enum sp_space space,
                           uint64_t address, const char *function, int result);
 
-/** sp_ledger_find() - a live entry that starts at @address; false if there is none. */
+/** sp_ledger_find() - a live entry or block that starts at @address; false if there is none. */
 bool sp_ledger_find(enum sp_space space, uint64_t address, struct sp_ledger_entry *entry);
 
 /** sp_ledger_context_gone() - what dies with a context is released, not leaked (L2, E8). Contexts
@@ -158,14 +161,10 @@ void sp_ledger_bad_free(enum sp_space space, uint64_t address, const char *funct
 /* figures: each call returns false if another thread keeps the ledger for longer than a while */
 
 struct sp_kind_totals {
-        uint64_t count, count_high; /* alive */
-        uint64_t bytes, bytes_high; /* alive, as asked for */
-        uint64_t made;              /* ever */
-        uint64_t made_bytes;
-        uint64_t freed;
+        struct spm_tally tally;
         uint64_t released; /* ended with their context */
         uint64_t lost;     /* freed where we did not see it */
-        uint64_t pooled;   /* of @made: served by us */
+        uint64_t pooled;   /* of those made: served by us */
 };
 
 #define SP_LEDGER_DEVICES  64  /* those above share the last one's figures */
@@ -173,17 +172,15 @@ struct sp_kind_totals {
 
 struct sp_ledger_totals {
         struct sp_kind_totals kind[SP_KIND_COUNT];
-        struct {
-                uint64_t bytes, bytes_high; /* device memory of all kinds */
-        } device[SP_LEDGER_DEVICES];
-        uint64_t findings[SP_FINDING_COUNT]; /* every time, also when the list is full */
-        uint64_t unwritten;                  /* no host memory for the entry */
-        uint64_t unlisted;                   /* findings that did not fit the list */
+        struct spm_tally device[SP_LEDGER_DEVICES]; /* device memory of all kinds */
+        uint64_t findings[SP_FINDING_COUNT];        /* every time, also when the list is full */
+        uint64_t unwritten;                         /* no host memory for the entry */
+        uint64_t unlisted;                          /* findings that did not fit the list */
 };
 
 bool sp_ledger_totals(struct sp_ledger_totals *totals);
 
-/** sp_ledger_each_live() - @visit must not call the ledger. */
+/** sp_ledger_each_live() - @visit must not call the ledger, nor the model. */
 bool sp_ledger_each_live(void (*visit)(const struct sp_ledger_entry *entry, void *user),
                          void *user);
 bool sp_ledger_each_finding(void (*visit)(const struct sp_finding *finding, void *user),

@@ -19,12 +19,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/lock.h"
 #include "base/table.h"
 #include "track/ledger.h"
 
-#define SP_LEDGER_HISTORY  4096 /* freed entries that are remembered */
-#define SP_LEDGER_PATIENCE 200  /* milliseconds that a report waits for the lock */
+#define SP_LEDGER_HISTORY 4096 /* freed entries that are remembered */
 
 enum sp_node_state {
         SP_NODE_LIVE,
@@ -53,15 +51,14 @@ struct sp_ledger_node {
         UT_hash_handle hh;
 };
 
-/* Guarded by: lock. Nodes are recycled and never given back to the host. */
+/* Guarded by: the model's lock. Nodes are recycled and never given back to the host. */
 struct sp_ledger {
-        struct sp_lock lock;
         struct sp_ledger_node *nodes; /* by key */
         struct sp_ledger_node *oldest, *newest;
         size_t history;
         struct sp_ledger_node *spare;
         uint64_t sequence;
-        struct sp_ledger_totals totals;
+        struct sp_ledger_totals totals; /* @pooled counts what the driver served */
         struct sp_finding findings[SP_LEDGER_FINDINGS];
         size_t finding_count;
         unsigned int scans; /* walks over all nodes that a bad free has cost */
@@ -71,7 +68,10 @@ extern struct sp_ledger sp_ledger;
 
 enum sp_space sp_space_of(enum sp_kind kind);
 
-/* All of these need sp_ledger.lock. */
+/** sp_ledger_device_tally() - of device memory on @device; NULL for other kinds and places. */
+struct spm_tally *sp_ledger_device_tally(enum sp_kind kind, int device);
+
+/* All of these need the model's lock. */
 
 struct sp_ledger_node *sp_node_find_locked(enum sp_space space, uint64_t address);
 

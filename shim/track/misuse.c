@@ -3,16 +3,18 @@
 /*
  * Misuse in the ledger -- what was a refused free?
  *
- * The driver says "invalid value" and no more. We say which: from the entry at
- * that address, its history, the other spaces, and the live allocations around
- * it. The last is a walk over all entries, so a program that does nothing but
+ * The driver says "invalid value" and no more. We say which: from the block of a
+ * pool or the entry at that address, its history, the other spaces, and the live
+ * allocations around it. The last is a walk over all entries, so a program that does nothing but
  * wrong frees is told "foreign" after a while instead of being slowed down.
  */
 
 #include <string.h>
 
 #include "base/life.h"
+#include "track/held.h"
 #include "track/ledger_inner.h"
+#include "track/state.h"
 
 #define SCANS_MAX 1000
 
@@ -78,30 +80,75 @@ static struct sp_ledger_node *successor_locked(enum sp_space space, uint64_t add
         return node && node->state == SP_NODE_LIVE ? node : NULL;
 }
 
-static enum sp_finding_kind classify_locked(enum sp_space space, uint64_t address,
-                                            struct sp_ledger_node **block)
+/* What a finding says of the block that it is about. */
+static enum sp_finding_kind about(struct sp_finding *finding, enum sp_finding_kind kind,
+                                  const struct sp_ledger_node *node)
 {
-        struct sp_ledger_node *node = sp_node_find_locked(space, address);
-
-        if (node && node->state == SP_NODE_FREED) {
-                *block = successor_locked(space, address);
-                if (*block)
-                        return SP_FINDING_WRONG_KIND;
+        finding->has_block = true;
+        finding->block = node->entry;
+        if (node->state == SP_NODE_FREED) {
+                finding->freed_by = node->freed_by;
+                finding->freed_at = node->freed_at;
         }
-        *block = node;
+        return kind;
+}
+
+static enum sp_finding_kind about_past(struct sp_finding *finding, const struct sp_past *past)
+{
+        finding->has_block = true;
+        finding->block = (struct sp_ledger_entry){
+                .address = past->address,
+                .bytes = past->bytes,
+                .kind = past->kind,
+                .pooled = true,
+                .site = past->site,
+        };
+        finding->freed_by = past->freed_by;
+        finding->freed_at = past->freed_at;
+        return past->context_ended ? SP_FINDING_AFTER_CONTEXT : SP_FINDING_DOUBLE_FREE;
+}
+
+/* Of a live block of the pools: freed by the wrong function, or at the wrong place. */
+static enum sp_finding_kind about_pooled(struct sp_finding *finding, enum sp_space space)
+{
+        finding->has_block = true;
+        return finding->address == finding->block.address ||
+                               space != sp_space_of(finding->block.kind)
+                       ? SP_FINDING_WRONG_KIND
+                       : SP_FINDING_INTERIOR;
+}
+
+static enum sp_finding_kind classify_locked(struct spm_model *model, enum sp_space space,
+                                            struct sp_finding *finding)
+{
+        uint64_t address = finding->address;
+        struct sp_ledger_node *node = sp_node_find_locked(space, address);
+        struct sp_ledger_node *other;
+        struct sp_past past;
+
+        if (has_range(space) && sp_held_at(model, address, &finding->block))
+                return about_pooled(finding, space);
+        other = node && node->state == SP_NODE_FREED ? successor_locked(space, address) : NULL;
+        if (other)
+                return about(finding, SP_FINDING_WRONG_KIND, other);
         if (node && node->state == SP_NODE_FREED && node->context_ended)
-                return SP_FINDING_AFTER_CONTEXT;
+                return about(finding, SP_FINDING_AFTER_CONTEXT, node);
         /* TAKEN: another thread is freeing it at this moment. */
         if (node && node->state != SP_NODE_LIVE)
-                return SP_FINDING_DOUBLE_FREE;
+                return about(finding, SP_FINDING_DOUBLE_FREE, node);
         if (node)
-                return SP_FINDING_WRONG_KIND;
-        *block = elsewhere_locked(space, address);
-        if (*block)
-                return SP_FINDING_WRONG_KIND;
-        *block = around_locked(space, address);
-        if (*block)
-                return (*block)->key.space == space ? SP_FINDING_INTERIOR : SP_FINDING_WRONG_KIND;
+                return about(finding, SP_FINDING_WRONG_KIND, node);
+        other = elsewhere_locked(space, address);
+        if (other)
+                return about(finding, SP_FINDING_WRONG_KIND, other);
+        if (sp_held_past(address, &past) && sp_space_of(past.kind) == space)
+                return about_past(finding, &past);
+        other = around_locked(space, address);
+        if (other)
+                return about(finding,
+                             other->key.space == space ? SP_FINDING_INTERIOR
+                                                       : SP_FINDING_WRONG_KIND,
+                             other);
         return SP_FINDING_FOREIGN;
 }
 
@@ -137,31 +184,25 @@ void sp_ledger_bad_free(enum sp_space space, uint64_t address, const char *funct
                 .site = sp_caller,
                 .times = 1,
         };
-        struct sp_ledger_node *block;
+        struct spm_model *model;
 
         if (address == 0 || !blames_argument(result))
                 return;
-        sp_lock_take(&sp_ledger.lock);
-        finding.kind = classify_locked(space, address, &block);
-        if (block) {
-                finding.has_block = true;
-                finding.block = block->entry;
-                if (block->state == SP_NODE_FREED) {
-                        finding.freed_by = block->freed_by;
-                        finding.freed_at = block->freed_at;
-                }
-        }
+        model = sp_model_enter();
+        finding.kind = classify_locked(model, space, &finding);
         sp_ledger.totals.findings[finding.kind]++;
         list_locked(&finding);
-        sp_lock_drop(&sp_ledger.lock);
+        sp_model_leave();
 }
 
 bool sp_ledger_each_finding(void (*visit)(const struct sp_finding *finding, void *user), void *user)
 {
-        if (!sp_lock_take_bounded(&sp_ledger.lock, SP_LEDGER_PATIENCE))
+        struct spm_model *model;
+
+        if (!sp_books_enter_bounded(&model))
                 return false;
         for (size_t i = 0; i < sp_ledger.finding_count; i++)
                 visit(&sp_ledger.findings[i], user);
-        sp_lock_drop(&sp_ledger.lock);
+        sp_model_leave();
         return true;
 }

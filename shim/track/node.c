@@ -11,12 +11,14 @@
 
 #include <stdlib.h>
 
+#include <streampool/stats.h>
+
 #include "base/life.h"
 #include "track/limit.h"
 
 #define SLAB_NODES 64
 
-struct sp_ledger sp_ledger = {.lock = SP_LOCK_INIT(SP_RANK_LEDGER)};
+struct sp_ledger sp_ledger;
 
 /* Addresses differ in their middle bits; a multiplication brings them where uthash looks. */
 static unsigned int hash_of(const struct sp_ledger_key *key)
@@ -75,36 +77,25 @@ bool sp_node_rekey_locked(struct sp_ledger_node *node, enum sp_space space, uint
         return node_insert_locked(node, space, address);
 }
 
-static bool is_device_memory(enum sp_kind kind)
+struct spm_tally *sp_ledger_device_tally(enum sp_kind kind, int device)
 {
-        return kind < SP_KIND_PINNED;
+        if (kind >= SP_KIND_PINNED || device < 0)
+                return NULL;
+        return &sp_ledger.totals
+                        .device[device < SP_LEDGER_DEVICES ? device : SP_LEDGER_DEVICES - 1];
 }
 
 void sp_node_count_locked(const struct sp_ledger_node *node, bool alive)
 {
         const struct sp_ledger_entry *entry = &node->entry;
-        struct sp_kind_totals *totals = &sp_ledger.totals.kind[entry->kind];
-        int device = entry->device < SP_LEDGER_DEVICES ? entry->device : SP_LEDGER_DEVICES - 1;
-        bool on_device = is_device_memory(entry->kind) && device >= 0;
+        struct spm_tally *tallies[] = {&sp_ledger.totals.kind[entry->kind].tally,
+                                       sp_ledger_device_tally(entry->kind, entry->device)};
 
-        if (!alive) {
-                totals->count--;
-                totals->bytes -= entry->bytes;
-                if (on_device)
-                        sp_ledger.totals.device[device].bytes -= entry->bytes;
-                return;
-        }
-        totals->count++;
-        totals->bytes += entry->bytes;
-        if (totals->count_high < totals->count)
-                totals->count_high = totals->count;
-        if (totals->bytes_high < totals->bytes)
-                totals->bytes_high = totals->bytes;
-        if (on_device) {
-                uint64_t bytes = sp_ledger.totals.device[device].bytes += entry->bytes;
-
-                if (sp_ledger.totals.device[device].bytes_high < bytes)
-                        sp_ledger.totals.device[device].bytes_high = bytes;
+        for (int i = 0; i < 2; i++) {
+                if (tallies[i] && alive)
+                        spm_tally_add(tallies[i], entry->bytes);
+                else if (tallies[i])
+                        spm_tally_take(tallies[i], entry->bytes);
         }
 }
 

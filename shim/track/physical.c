@@ -12,6 +12,7 @@
  */
 
 #include "track/ledger_inner.h"
+#include "track/state.h"
 
 /* To another key; if the host has no memory for that, nothing points to @node any more. */
 static bool move_locked(struct sp_ledger_node *node, enum sp_space space, uint64_t address)
@@ -79,7 +80,7 @@ void sp_ledger_retain(uint64_t handle, uint64_t address)
         struct sp_ledger_node *node;
         struct sp_ledger_node *map;
 
-        sp_lock_take(&sp_ledger.lock);
+        sp_model_enter();
         node = sp_node_find_locked(SP_SPACE_HANDLE, handle);
         if (node && node->state == SP_NODE_LIVE) {
                 node->holds++;
@@ -96,7 +97,7 @@ void sp_ledger_retain(uint64_t handle, uint64_t address)
                 node->holds = 1;
         }
 drop:
-        sp_lock_drop(&sp_ledger.lock);
+        sp_model_leave();
 }
 
 void sp_ledger_map(uint64_t address, size_t bytes, uint64_t handle)
@@ -110,21 +111,21 @@ void sp_ledger_map(uint64_t address, size_t bytes, uint64_t handle)
         struct sp_ledger_node *memory;
         struct sp_ledger_node *map;
 
-        sp_lock_take(&sp_ledger.lock);
+        sp_model_enter();
         map = sp_node_write_locked(&entry);
         memory = sp_node_find_locked(SP_SPACE_HANDLE, handle);
         if (map && memory && memory->state == SP_NODE_LIVE) {
                 map->memory = memory;
                 memory->maps++;
         }
-        sp_lock_drop(&sp_ledger.lock);
+        sp_model_leave();
 }
 
 void sp_ledger_unmap(uint64_t address, size_t bytes)
 {
         uint64_t at = address;
 
-        sp_lock_take(&sp_ledger.lock);
+        sp_model_enter();
         while (at - address < bytes) {
                 struct sp_ledger_node *map = sp_node_find_locked(SP_SPACE_MAPPED, at);
 
@@ -133,5 +134,5 @@ void sp_ledger_unmap(uint64_t address, size_t bytes)
                 at += map->entry.bytes;
                 sp_node_retire_locked(map, "cuMemUnmap");
         }
-        sp_lock_drop(&sp_ledger.lock);
+        sp_model_leave();
 }

@@ -29,6 +29,7 @@
 
 #include "base/config.h"
 #include "track/backing.h"
+#include "track/held.h"
 #include "track/state.h"
 
 #define PAGE    ((size_t)4096)
@@ -126,6 +127,7 @@ static spm_pool make(struct sp_context *context, unsigned int place)
 
         if (wish.keep > KEPT)
                 wish.keep = KEPT;
+        sp_held_tally(&wish);
         if (!pool && spm_pool_create(model, &wish, &pool) == SPM_OK)
                 atomic_store(&context->host_pools[place], pool);
         sp_model_leave();
@@ -168,16 +170,6 @@ spm_pool sp_pinned_each(const struct sp_context *context, unsigned int *index)
                         return pool;
         }
         return 0;
-}
-
-bool sp_pinned_holds(uint64_t address)
-{
-        struct spm_allocation block;
-        bool holds = spm_find(sp_model_enter(), address, &block) == SPM_OK && block.cookie &&
-                     sp_backing_is_pinned(block.cookie);
-
-        sp_model_leave();
-        return holds;
 }
 
 bool sp_pinned_is_heavy(spm_pool pool)

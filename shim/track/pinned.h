@@ -35,9 +35,6 @@ struct sp_context *sp_pinned_owner(spm_pool pool, unsigned int *flags);
  * 0 after the last. Start with 0. */
 spm_pool sp_pinned_each(const struct sp_context *context, unsigned int *index);
 
-/** sp_pinned_holds() - is the address in a chunk of page-locked memory, and in a live block? */
-bool sp_pinned_holds(uint64_t address);
-
 /** sp_pinned_is_heavy() - does the pool lie idle on more than the host should be asked to lock? */
 bool sp_pinned_is_heavy(spm_pool pool);
 

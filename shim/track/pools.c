@@ -11,6 +11,7 @@
 #include "track/pools.h"
 
 #include "base/config.h"
+#include "track/held.h"
 #include "track/state.h"
 
 #define KIB ((size_t)1 << 10)
@@ -50,9 +51,12 @@ static struct spm_pool_config wish_for(const struct sp_device *device, const str
         };
 }
 
-static bool create(const struct spm_pool_config *wish, spm_pool *pool)
+static bool create(struct spm_pool_config *wish, spm_pool *pool)
 {
-        bool done = spm_pool_create(sp_model_enter(), wish, pool) == SPM_OK;
+        bool done;
+
+        sp_held_tally(wish);
+        done = spm_pool_create(sp_model_enter(), wish, pool) == SPM_OK;
 
         sp_model_leave();
         return done;

@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* State -- the one model of this process, and the lock around it */
+/* State -- the one model of this process: how it begins, and when it keeps still */
 
 #include "track/state.h"
 
 #include <sched.h>
 
 #include "base/config.h"
-#include "base/lock.h"
 #include "base/log.h"
 #include "driver/driver.h"
 #include "track/limit.h"
 
-#define PATIENCE_MS 200
-
 atomic_uint sp_captures;
 
-/* Written once, before the shim is on; what it points to is guarded by model_lock. */
-static struct spm_model *model;
+/* Written once, before the shim is on. */
 static int driver_version;
-static struct sp_lock model_lock = SP_LOCK_INIT(SP_RANK_MODEL);
 
 /* Threads between sp_quiet_enter() and _leave(). Each side first counts itself and then looks at
  * the other, so one of them sees the other. */
@@ -79,28 +74,10 @@ bool sp_state_start(void)
             sp_driver.cuDriverGetVersion(&driver_version) != CUDA_SUCCESS)
                 driver_version = 0;
         set_limits(config);
-        return spm_model_new(&wish, &model) == SPM_OK;
+        return sp_model_make(&wish);
 }
 
 int sp_state_driver_version(void)
 {
         return driver_version;
-}
-
-struct spm_model *sp_model_enter(void)
-{
-        sp_lock_take(&model_lock);
-        return model;
-}
-
-void sp_model_leave(void)
-{
-        sp_lock_drop(&model_lock);
-}
-
-struct spm_model *sp_model_enter_bounded(void)
-{
-        if (!model || !sp_lock_take_bounded(&model_lock, PATIENCE_MS))
-                return NULL;
-        return model;
 }

@@ -35,6 +35,7 @@ void sp_quiet_end(void);
 
 /* Return: false when the host has no memory for a model. */
 bool sp_state_start(void);
+bool sp_model_make(const struct spm_config *wish);
 
 /* What the driver called itself when we began; 0 if it did not say. */
 int sp_state_driver_version(void);
@@ -44,5 +45,9 @@ void sp_model_leave(void);
 
 /* As sp_model_enter(), but gives up: for the report at exit. NULL if somebody keeps the lock. */
 struct spm_model *sp_model_enter_bounded(void);
+
+/* The same for the ledger, which is kept under this lock and needs no model: @model is NULL if
+ * there is none. Return: false if somebody keeps the lock. */
+bool sp_books_enter_bounded(struct spm_model **model);
 
 #endif

@@ -346,6 +346,18 @@ void sp_stream_forget_context(struct sp_context *context)
         sp_lock_drop(&table_lock);
 }
 
+CUstream sp_stream_handle(spm_stream model)
+{
+        struct sp_stream *stream;
+        CUstream handle;
+
+        sp_lock_take(&table_lock);
+        HASH_FIND(hh_model, by_model, &model, sizeof(model), stream);
+        handle = stream ? stream->handle : NULL;
+        sp_lock_drop(&table_lock);
+        return handle;
+}
+
 struct sp_stream *sp_stream_enter(spm_stream model)
 {
         struct sp_stream *stream;

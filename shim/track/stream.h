@@ -54,6 +54,9 @@ void sp_stream_made_in(CUstream handle, CUcontext owner, unsigned int flags);
 /** sp_stream_find() - the record of an explicit handle if there is one. */
 struct sp_stream *sp_stream_find(CUstream handle);
 
+/** sp_stream_handle() - of a stream of the model's; NULL if it was destroyed. */
+CUstream sp_stream_handle(spm_stream model);
+
 /** sp_stream_captures() - is work on it captured now? Costs nothing while no capture is open. */
 bool sp_stream_captures(const struct sp_stream *stream);
 

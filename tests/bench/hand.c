@@ -90,7 +90,7 @@ static uint64_t serve(struct hand *hand, uint64_t size)
         struct spm_allocation allocation;
         uint64_t address;
 
-        if (hand->magazine && spm_magazine_alloc(hand->magazine, size, &allocation))
+        if (hand->magazine && spm_magazine_alloc(hand->magazine, size, 0, &allocation))
                 return allocation.address;
         lock(hand->crew);
         if (hand->magazine)

@@ -223,7 +223,7 @@ static uint64_t alloc_from_magazine(struct peer *base, uint32_t stream, size_t s
         struct spm_magazine *magazine = magazine_of(peer, stream);
         struct spm_allocation allocation;
 
-        if (spm_magazine_alloc(magazine, size, &allocation))
+        if (spm_magazine_alloc(magazine, size, 0, &allocation))
                 return allocation.address;
         return pool_alloc(peer, stream, size, magazine);
 }

@@ -255,7 +255,7 @@ static void print_scratch(void)
         for (i = 0; i < SCRATCHES; i++) {
                 /* Only what the magazine cannot do needs the lock that a program with threads has
                  * around everything else. */
-                if (!spm_magazine_alloc(magazine, SCRATCH, &allocation))
+                if (!spm_magazine_alloc(magazine, SCRATCH, 0, &allocation))
                         allocate_scratch(&plan, magazine, &allocation);
                 else
                         quick++;

@@ -292,7 +292,7 @@ static uint64_t serve(spm_stream stream, size_t size, struct spm_magazine *magaz
         struct spm_actions actions;
         enum spm_status status = SPM_OK;
 
-        if (magazine && spm_magazine_alloc(magazine, size, &allocation)) {
+        if (magazine && spm_magazine_alloc(magazine, size, 0, &allocation)) {
                 served++;
                 return allocation.address;
         }

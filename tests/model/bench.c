@@ -241,12 +241,15 @@ size_t bench_seen(enum spm_action_kind kind)
 
 void bench_free(uint64_t address, spm_stream stream)
 {
+        enum spm_free_kind kind = stream ? SPM_FREE_ASYNC : SPM_FREE_SYNC;
+        struct spm_allocation block;
         struct spm_actions actions;
         enum spm_status status;
 
         start_log();
-        status = spm_free(bench.model, address, 0, stream ? SPM_FREE_ASYNC : SPM_FREE_SYNC, stream,
-                          NULL, &actions);
+        if (spm_find(bench.model, address, &block) == SPM_OK && block.kind == SPM_POOL_HOST)
+                kind = SPM_FREE_HOST;
+        status = spm_free(bench.model, address, 0, kind, stream, NULL, &actions);
         cr_assert_eq(status, SPM_OK, "%s", spm_status_name(status));
         bench_do(&actions, NULL);
 }

@@ -69,7 +69,7 @@ static struct spm_allocation alloc_locked(size_t size)
 static uint64_t alloc_at_hand(size_t size)
 {
         struct spm_allocation allocation;
-        bool got = spm_magazine_alloc(magazine, size, &allocation);
+        bool got = spm_magazine_alloc(magazine, size, 0, &allocation);
 
         check();
         return got ? allocation.address : 0;
@@ -104,7 +104,8 @@ Test(magazine, what_was_freed_is_at_hand_at_once)
                 struct spm_allocation third;
 
                 cr_assert(free_at_hand(first.address), "%zu bytes", sizes[i]);
-                cr_assert(spm_magazine_alloc(magazine, sizes[i], &second), "%zu bytes", sizes[i]);
+                cr_assert(spm_magazine_alloc(magazine, sizes[i], 0, &second), "%zu bytes",
+                          sizes[i]);
                 check();
                 cr_expect_eq(second.address, first.address);
                 cr_expect_eq(second.reserved, first.reserved);
@@ -115,7 +116,7 @@ Test(magazine, what_was_freed_is_at_hand_at_once)
                 cr_expect_neq(second.buffer_id, first.buffer_id, "Q5");
                 cr_expect(second.reused);
                 cr_assert(free_at_hand(second.address));
-                cr_assert(spm_magazine_alloc(magazine, sizes[i], &third), "%zu bytes", sizes[i]);
+                cr_assert(spm_magazine_alloc(magazine, sizes[i], 0, &third), "%zu bytes", sizes[i]);
                 cr_expect_neq(third.generation, second.generation, "B3");
         }
 }
@@ -292,7 +293,7 @@ Test(magazine, its_memory_comes_back_when_another_stream_needs_it)
         bench.device_done = true;
         cr_expect_eq(bench_alloc(request.pool, bench.t, 2 * MIB), allocation.address);
         check();
-        cr_expect_not(spm_magazine_alloc(small, 100 * KIB, &allocation));
+        cr_expect_not(spm_magazine_alloc(small, 100 * KIB, 0, &allocation));
         spm_magazine_end(bench.model, small);
 }
 

@@ -40,7 +40,7 @@ Test(corners, what_a_magazine_serves_on_a_blocking_stream_waits_for_the_legacy_o
         bench_free(a, bench.blocking);
         cr_assert_eq(alloc_with(magazine, pool, bench.blocking, MIB), a);
         cr_assert(spm_magazine_free(magazine, a, 0, NULL));
-        cr_assert(spm_magazine_alloc(magazine, MIB, &allocation));
+        cr_assert(spm_magazine_alloc(magazine, MIB, 0, &allocation));
         cr_assert_eq(allocation.address, a);
         bench_sync(SPM_SCOPE_STREAM, bench.blocking, SPM_SYNC_QUERY);
         bench_free(a, bench.s);

@@ -12,6 +12,7 @@
 #include "driver/driver.h"
 #include "route/route.h"
 #include "track/state.h"
+#include "track/ledger.h"
 #include "track/submit.h"
 
 static inline CUcontext begin_on(int ordinal)
@@ -26,6 +27,24 @@ static inline CUcontext begin_on(int ordinal)
         cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
         cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
         return context;
+}
+
+/* Allocations that the pools have answered, of device memory. */
+static inline uint64_t served_by_pools(void)
+{
+        struct sp_ledger_totals totals;
+
+        cr_assert(sp_ledger_totals(&totals));
+        return totals.kind[SP_KIND_DEVICE].pooled + totals.kind[SP_KIND_ASYNC].pooled;
+}
+
+/* Frees of such memory, whoever had served it. */
+static inline uint64_t freed_to_pools(void)
+{
+        struct sp_ledger_totals totals;
+
+        cr_assert(sp_ledger_totals(&totals));
+        return totals.kind[SP_KIND_DEVICE].tally.freed + totals.kind[SP_KIND_ASYNC].tally.freed;
 }
 
 /* Memory that is ready is served before what one stream may have early: nothing is left of it. */

@@ -38,7 +38,7 @@ Test(counters, start_at_nothing_and_add_up)
 static void *count_once(void *unused)
 {
         (void)unused;
-        sp_count(allocs_pooled);
+        sp_count(streams_marked);
         return NULL;
 }
 
@@ -51,7 +51,7 @@ Test(counters, are_spread_over_the_threads)
         for (unsigned int i = 0; i < THREADS; i++)
                 pthread_join(threads[i], NULL);
         for (unsigned int i = 0; i < SP_COUNTER_SHARDS; i++)
-                cr_expect_eq(sp_counter_shards[i].value[SP_COUNTER_allocs_pooled], 2, "shard %u",
+                cr_expect_eq(sp_counter_shards[i].value[SP_COUNTER_streams_marked], 2, "shard %u",
                              i);
 }
 
@@ -63,7 +63,7 @@ static void *count_in_one_shard(void *unused)
         sp_counter_place = 1;
         pthread_barrier_wait(&start);
         for (unsigned int i = 0; i < ROUNDS; i++)
-                sp_count(allocs_pooled);
+                sp_count(streams_marked);
         return NULL;
 }
 
@@ -76,7 +76,7 @@ Test(counters, lose_nothing_when_threads_share_a_shard)
                 cr_assert_eq(pthread_create(&threads[i], NULL, count_in_one_shard, NULL), 0);
         for (unsigned int i = 0; i < 2; i++)
                 pthread_join(threads[i], NULL);
-        cr_expect_eq(sp_counter_sum(SP_COUNTER_allocs_pooled), 2 * ROUNDS);
+        cr_expect_eq(sp_counter_sum(SP_COUNTER_streams_marked), 2 * ROUNDS);
 }
 
 Test(counters, have_a_name_and_a_sentence)

@@ -80,8 +80,8 @@ Test(full_heap, costs_entries_and_nothing_else)
                 go_through_everything();
                 allocations_left = -1U;
                 cr_expect_eq(totals().unwritten > 0, refused > 0, "allocation %u", n);
-                cr_expect_eq(totals().kind[SP_KIND_DEVICE].count, 0, "allocation %u", n);
-                cr_expect_eq(totals().kind[SP_KIND_VMM].count, 0, "allocation %u", n);
+                cr_expect_eq(totals().kind[SP_KIND_DEVICE].tally.count, 0, "allocation %u", n);
+                cr_expect_eq(totals().kind[SP_KIND_VMM].tally.count, 0, "allocation %u", n);
                 cr_expect_eq(totals().device[0].bytes, 0, "allocation %u", n);
         }
 }
@@ -107,7 +107,7 @@ Test(full_heap, may_lose_mapped_memory_but_not_what_is_mapped_there)
         for (uint64_t i = 1; i <= count; i++)
                 free_it(SP_SPACE_HANDLE, i, "cuMemRelease", OK, NULL);
         cr_expect_gt(refused, 0, "nothing was tried");
-        cr_expect_lt(totals().kind[SP_KIND_VMM].count, count, "no node was lost");
+        cr_expect_lt(totals().kind[SP_KIND_VMM].tally.count, count, "no node was lost");
         allocations_left = -1U;
         /* The nodes that were lost serve others now, and nobody may mistake them. */
         for (uint64_t i = 1; i <= count; i++)
@@ -116,7 +116,7 @@ Test(full_heap, may_lose_mapped_memory_but_not_what_is_mapped_there)
                 sp_ledger_unmap(i << 20, 4096);
         for (uint64_t i = 1; i <= count; i++)
                 free_it(SP_SPACE_HANDLE, i, "cuMemRelease", OK, NULL);
-        cr_expect_eq(totals().kind[SP_KIND_VMM].count, 0);
-        cr_expect_eq(totals().kind[SP_KIND_VMM].bytes, 0);
-        cr_expect_eq(totals().kind[SP_KIND_MAPPED].count, 0);
+        cr_expect_eq(totals().kind[SP_KIND_VMM].tally.count, 0);
+        cr_expect_eq(totals().kind[SP_KIND_VMM].tally.bytes, 0);
+        cr_expect_eq(totals().kind[SP_KIND_MAPPED].tally.count, 0);
 }

@@ -75,20 +75,20 @@ static void warm(void)
         cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-Test(hot_path, cuMemAlloc_takes_two_locks_and_one_driver_call, .init = start)
+Test(hot_path, cuMemAlloc_takes_one_lock_and_one_driver_call, .init = start)
 {
         CUdeviceptr pointer;
 
         warm();
         count_from_here();
         cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS);
-        cr_expect_eq(locks, 2, "%u locks", locks);
+        cr_expect_eq(locks, 1, "%u locks", locks);
         cr_expect_eq(sim_calls_all(), 1, "%llu driver calls", (unsigned long long)sim_calls_all());
         cr_expect_eq(sim_calls("cuCtxGetCurrent"), 1);
         cr_expect_eq(allocations, 0, "%u host allocations", allocations);
 }
 
-Test(hot_path, cuMemFree_takes_three_locks_and_no_driver_call, .init = start)
+Test(hot_path, cuMemFree_takes_one_lock_and_no_driver_call, .init = start)
 {
         CUdeviceptr pointer;
 
@@ -96,7 +96,7 @@ Test(hot_path, cuMemFree_takes_three_locks_and_no_driver_call, .init = start)
         cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS);
         count_from_here();
         cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
-        cr_expect_eq(locks, 3, "%u locks", locks);
+        cr_expect_eq(locks, 1, "%u locks", locks);
         cr_expect_eq(sim_calls_all(), 0, "%llu driver calls", (unsigned long long)sim_calls_all());
         cr_expect_eq(allocations, 0, "%u host allocations", allocations);
 }
@@ -179,7 +179,7 @@ Test(hot_path, a_batch_of_frees_records_one_event, .init = start)
 }
 
 /* The second device is asked whether it has a context. */
-Test(hot_path, a_page_locked_block_takes_two_locks_and_two_driver_calls, .init = start)
+Test(hot_path, a_page_locked_block_takes_one_lock_and_two_driver_calls, .init = start)
 {
         void *host;
 
@@ -188,12 +188,12 @@ Test(hot_path, a_page_locked_block_takes_two_locks_and_two_driver_calls, .init =
         cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
         count_from_here();
         cr_assert_eq(sp_on_cuMemHostAlloc(&host, 8, 0), CUDA_SUCCESS);
-        cr_expect_eq(locks, 2, "%u locks", locks);
+        cr_expect_eq(locks, 1, "%u locks", locks);
         cr_expect_eq(sim_calls_all(), 2, "%llu driver calls", (unsigned long long)sim_calls_all());
         cr_expect_eq(sim_calls("cuDevicePrimaryCtxGetState"), 1);
         count_from_here();
         cr_assert_eq(sp_on_cuMemFreeHost(host), CUDA_SUCCESS);
-        cr_expect_eq(locks, 3, "%u locks", locks);
+        cr_expect_eq(locks, 1, "%u locks", locks);
         cr_expect_eq(sim_calls_all(), 0, "%llu driver calls", (unsigned long long)sim_calls_all());
         cr_expect_eq(allocations, 0, "%u host allocations", allocations);
 }

@@ -12,6 +12,7 @@
 
 #include "base/lock.h"
 #include "ledger_acts.h"
+#include "track/state.h"
 
 /* entries */
 
@@ -47,8 +48,8 @@ Test(ledger, a_failed_free_puts_the_entry_back)
         cr_expect(free_it(SP_SPACE_DEVICE, 0x1000, "cuMemFree", ILLEGAL_ADDRESS, NULL));
         cr_expect_eq(leaks(), 1);
         cr_expect_eq(findings(), 0, "a context in error is no misuse");
-        cr_expect_eq(totals().kind[SP_KIND_DEVICE].bytes, 100);
-        cr_expect_eq(totals().kind[SP_KIND_DEVICE].freed, 0);
+        cr_expect_eq(totals().kind[SP_KIND_DEVICE].tally.bytes, 100);
+        cr_expect_eq(totals().kind[SP_KIND_DEVICE].tally.freed, 0);
 }
 
 Test(ledger, a_free_after_the_drivers_end_is_a_free)
@@ -69,10 +70,11 @@ Test(ledger, an_address_given_out_while_its_free_is_under_way_is_a_new_entry)
         sp_ledger_freed(&old, "cuMemFree");
         cr_assert(sp_ledger_find(SP_SPACE_DEVICE, 0x1000, &entry));
         cr_expect_eq(entry.bytes, 200);
-        cr_expect_eq(totals().kind[SP_KIND_DEVICE].bytes, 200);
+        cr_expect_eq(totals().kind[SP_KIND_DEVICE].tally.bytes, 200);
         cr_expect_eq(totals().kind[SP_KIND_DEVICE].lost, 0);
         sp_ledger_put_back(&old);
-        cr_expect_eq(totals().kind[SP_KIND_DEVICE].count, 1, "the old one must not come back");
+        cr_expect_eq(totals().kind[SP_KIND_DEVICE].tally.count, 1,
+                     "the old one must not come back");
         cr_assert(sp_ledger_take(SP_SPACE_DEVICE, 0x1000, &entry));
         sp_ledger_freed(&old, "cuMemFree");
         sp_ledger_put_back(&entry);
@@ -86,8 +88,8 @@ Test(ledger, a_stale_entry_at_a_new_address_is_lost)
         add(SP_KIND_DEVICE, 0x1000, 100);
         add(SP_KIND_ASYNC, 0x1000, 300);
         cr_expect_eq(totals().kind[SP_KIND_DEVICE].lost, 1);
-        cr_expect_eq(totals().kind[SP_KIND_DEVICE].bytes, 0);
-        cr_expect_eq(totals().kind[SP_KIND_ASYNC].bytes, 300);
+        cr_expect_eq(totals().kind[SP_KIND_DEVICE].tally.bytes, 0);
+        cr_expect_eq(totals().kind[SP_KIND_ASYNC].tally.bytes, 300);
         cr_expect_eq(leaks(), 1);
         cr_expect_eq(findings(), 0);
 }
@@ -101,19 +103,19 @@ Test(ledger, figures_follow_and_peaks_stay)
         add(SP_KIND_PINNED, 0x3000, 1000);
         free_it(SP_SPACE_DEVICE, 0x1000, "cuMemFree", OK, NULL);
         now = totals();
-        cr_expect_eq(now.kind[SP_KIND_DEVICE].count, 1);
-        cr_expect_eq(now.kind[SP_KIND_DEVICE].count_high, 2);
-        cr_expect_eq(now.kind[SP_KIND_DEVICE].bytes, 50);
-        cr_expect_eq(now.kind[SP_KIND_DEVICE].bytes_high, 150);
-        cr_expect_eq(now.kind[SP_KIND_DEVICE].made, 2);
-        cr_expect_eq(now.kind[SP_KIND_DEVICE].made_bytes, 150);
-        cr_expect_eq(now.kind[SP_KIND_DEVICE].freed, 1);
+        cr_expect_eq(now.kind[SP_KIND_DEVICE].tally.count, 1);
+        cr_expect_eq(now.kind[SP_KIND_DEVICE].tally.count_high, 2);
+        cr_expect_eq(now.kind[SP_KIND_DEVICE].tally.bytes, 50);
+        cr_expect_eq(now.kind[SP_KIND_DEVICE].tally.bytes_high, 150);
+        cr_expect_eq(now.kind[SP_KIND_DEVICE].tally.made, 2);
+        cr_expect_eq(now.kind[SP_KIND_DEVICE].tally.made_bytes, 150);
+        cr_expect_eq(now.kind[SP_KIND_DEVICE].tally.freed, 1);
         cr_expect_eq(now.device[0].bytes, 50, "pinned memory is not the device's");
         cr_expect_eq(now.device[0].bytes_high, 150);
         sp_ledger_reset_peaks();
         now = totals();
-        cr_expect_eq(now.kind[SP_KIND_DEVICE].count_high, 1);
-        cr_expect_eq(now.kind[SP_KIND_DEVICE].bytes_high, 50);
+        cr_expect_eq(now.kind[SP_KIND_DEVICE].tally.count_high, 1);
+        cr_expect_eq(now.kind[SP_KIND_DEVICE].tally.bytes_high, 50);
         cr_expect_eq(now.device[0].bytes_high, 50);
 }
 
@@ -122,9 +124,9 @@ Test(ledger, memory_opened_twice_is_closed_twice)
         add(SP_KIND_IMPORTED, 0x1000, 64);
         add(SP_KIND_IMPORTED, 0x1000, 64);
         cr_expect(free_it(SP_SPACE_DEVICE, 0x1000, "cuIpcCloseMemHandle", OK, NULL));
-        cr_expect_eq(totals().kind[SP_KIND_IMPORTED].count, 1);
+        cr_expect_eq(totals().kind[SP_KIND_IMPORTED].tally.count, 1);
         cr_expect(free_it(SP_SPACE_DEVICE, 0x1000, "cuIpcCloseMemHandle", OK, NULL));
-        cr_expect_eq(totals().kind[SP_KIND_IMPORTED].count, 0);
+        cr_expect_eq(totals().kind[SP_KIND_IMPORTED].tally.count, 0);
         cr_expect_not(free_it(SP_SPACE_DEVICE, 0x1000, "cuIpcCloseMemHandle", INVALID_VALUE, NULL));
         cr_expect_eq(totals().findings[SP_FINDING_DOUBLE_FREE], 1);
 }
@@ -139,8 +141,8 @@ Test(context, takes_what_dies_with_it_and_nothing_else)
         cr_expect_eq(leaks(), 9, "another context");
         sp_ledger_context_gone(7);
         cr_expect_eq(leaks(), 2);
-        cr_expect_eq(totals().kind[SP_KIND_ASYNC].count, 1);
-        cr_expect_eq(totals().kind[SP_KIND_VMM].count, 1);
+        cr_expect_eq(totals().kind[SP_KIND_ASYNC].tally.count, 1);
+        cr_expect_eq(totals().kind[SP_KIND_VMM].tally.count, 1);
         cr_expect_eq(totals().kind[SP_KIND_PINNED].released, 1);
 }
 
@@ -338,10 +340,10 @@ Test(threads, leave_exact_figures)
                 cr_assert_eq(pthread_create(&threads[i], NULL, churn, (void *)(i + 1)), 0);
         for (unsigned int i = 0; i < THREADS; i++)
                 pthread_join(threads[i], NULL);
-        cr_expect_eq(totals().kind[SP_KIND_DEVICE].count, 0);
-        cr_expect_eq(totals().kind[SP_KIND_DEVICE].made, THREADS * ROUNDS);
-        cr_expect_eq(totals().kind[SP_KIND_DEVICE].freed, THREADS * ROUNDS);
-        cr_expect_leq(totals().kind[SP_KIND_DEVICE].count_high, THREADS);
+        cr_expect_eq(totals().kind[SP_KIND_DEVICE].tally.count, 0);
+        cr_expect_eq(totals().kind[SP_KIND_DEVICE].tally.made, THREADS * ROUNDS);
+        cr_expect_eq(totals().kind[SP_KIND_DEVICE].tally.freed, THREADS * ROUNDS);
+        cr_expect_leq(totals().kind[SP_KIND_DEVICE].tally.count_high, THREADS);
 }
 
 static void *hold(void *argument)
@@ -349,10 +351,10 @@ static void *hold(void *argument)
         int *pipes = argument;
         char byte = 0;
 
-        sp_lock_take(&sp_ledger.lock);
+        sp_model_enter();
         cr_assert_eq(write(pipes[1], &byte, 1), 1);
         cr_assert_eq(read(pipes[2], &byte, 1), 1);
-        sp_lock_drop(&sp_ledger.lock);
+        sp_model_leave();
         return NULL;
 }
 

@@ -49,7 +49,7 @@ Test(limit, is_reached_and_not_passed_by_the_pool)
         start("pool", "64M", 0);
         for (unsigned int i = 0; i < 32; i++)
                 blocks[i] = alloc(2 * MIB);
-        cr_expect_eq(sp_counter_sum(SP_COUNTER_allocs_pooled), 32);
+        cr_expect_eq(served_by_pools(), 32);
         cr_expect_eq(used(), 64 * MIB);
         expect_refusal(1);
         expect_refusal(64 * MIB);

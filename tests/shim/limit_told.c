@@ -154,7 +154,7 @@ Test(soft, limit_refuses_nothing_and_changes_no_figure)
         start("pool", "0", 0);
         for (unsigned int i = 0; i < 4; i++)
                 alloc(16 * MIB);
-        cr_expect_eq(sp_counter_sum(SP_COUNTER_allocs_pooled), 4);
+        cr_expect_eq(served_by_pools(), 4);
         expect_info(4 * GIB - 64 * MIB, 4 * GIB);
 }
 

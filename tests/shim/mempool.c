@@ -25,8 +25,8 @@ Test(mempool, of_the_program_is_served_by_us)
         give_back(pointer);
         cr_expect_eq(told(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
         cr_expect_eq(told(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 5000);
-        cr_expect_eq(sp_counter_sum(SP_COUNTER_allocs_pooled), 1);
-        cr_expect_eq(sp_counter_sum(SP_COUNTER_frees_pooled), 1);
+        cr_expect_eq(served_by_pools(), 1);
+        cr_expect_eq(freed_to_pools(), 1);
 }
 
 Test(mempool, of_another_kind_is_served_by_the_driver)
@@ -48,7 +48,7 @@ Test(mempool, of_another_kind_is_served_by_the_driver)
                 give_back(pointer);
                 cr_expect_eq(sp_on_cuMemPoolDestroy(pool), CUDA_SUCCESS);
         }
-        cr_expect_eq(sp_counter_sum(SP_COUNTER_allocs_pooled), 0);
+        cr_expect_eq(served_by_pools(), 0);
 }
 
 Test(mempool, that_is_current_serves)

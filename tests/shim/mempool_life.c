@@ -40,7 +40,7 @@ Test(mempool_life, a_block_outlives_its_pool)
         cr_expect_eq(sp_on_cuMemFreeAsync(p, stream), CUDA_ERROR_INVALID_VALUE);
         synchronise();
         cr_expect_eq(held(), 0);
-        cr_expect_eq(sp_counter_sum(SP_COUNTER_frees_pooled), 2);
+        cr_expect_eq(freed_to_pools(), 2);
 }
 
 /* The addresses are the driver's again once the last block is gone, and the record with them. */
@@ -176,7 +176,7 @@ Test(mempool_life, leaves_nothing_behind)
         cr_expect_eq(held(), before);
         cr_expect_eq(sim_calls("cuMemAddressReserve") - reserved, 200);
         cr_expect_eq(sim_calls("cuMemAddressFree") - freed, 200);
-        cr_expect_eq(sp_counter_sum(SP_COUNTER_allocs_pooled), 200);
+        cr_expect_eq(served_by_pools(), 200);
 }
 
 /* A pool is often destroyed before the report is written. */

@@ -20,8 +20,8 @@ Test(physical, lives_until_its_last_handle_and_its_last_mapping_are_gone)
         cr_expect_eq(leaks(), 1);
         sp_ledger_unmap(0x180000, 1 << 19);
         cr_expect_eq(leaks(), 0);
-        cr_expect_eq(totals().kind[SP_KIND_VMM].bytes, 0);
-        cr_expect_eq(totals().kind[SP_KIND_VMM].bytes_high, 1 << 20);
+        cr_expect_eq(totals().kind[SP_KIND_VMM].tally.bytes, 0);
+        cr_expect_eq(totals().kind[SP_KIND_VMM].tally.bytes_high, 1 << 20);
         cr_expect_eq(totals().device[0].bytes, 0);
 }
 
@@ -43,7 +43,7 @@ Test(physical, one_unmap_ends_the_mappings_side_by_side)
         sp_ledger_map(0x101000, 4096, 6);
         sp_ledger_map(0x102000, 4096, 6);
         sp_ledger_unmap(0x100000, 8192);
-        cr_expect_eq(totals().kind[SP_KIND_MAPPED].count, 1);
+        cr_expect_eq(totals().kind[SP_KIND_MAPPED].tally.count, 1);
         free_it(SP_SPACE_HANDLE, 5, "cuMemRelease", OK, NULL);
         free_it(SP_SPACE_HANDLE, 6, "cuMemRelease", OK, NULL);
         cr_expect_eq(leaks(), 1, "6 is mapped still");

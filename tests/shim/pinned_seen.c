@@ -108,7 +108,7 @@ Test(pinned_seen, is_freed_by_its_own_function_only, .init = start)
         cr_expect_eq(sp_on_cuMemFreeHost((void *)(uintptr_t)device_block),
                      CUDA_ERROR_INVALID_VALUE);
         cr_expect_eq(found(SP_FINDING_WRONG_KIND), 4);
-        cr_expect_eq(totals().count, 3, "they are alive");
+        cr_expect_eq(totals().tally.count, 3, "they are alive");
         expect_allocation(host, 1000);
         expect_allocation(first, 3 * MIB);
         give(host);
@@ -142,7 +142,7 @@ Test(pinned_seen, can_be_freed_without_a_context, .init = start)
 
         cr_assert_eq(cuCtxSetCurrent(NULL), CUDA_SUCCESS);
         give(host);
-        cr_expect_eq(totals().freed, 1);
+        cr_expect_eq(totals().tally.freed, 1);
 }
 
 /* other contexts */

@@ -100,7 +100,7 @@ Test(few_addresses, make_none_and_each_segment_has_its_own)
         cr_expect_eq(context->range.size, 0);
         cr_assert_eq(sp_on_cuMemAlloc_v2(&one, CHUNK), CUDA_SUCCESS);
         cr_assert_eq(sp_on_cuMemAllocAsync(&other, CHUNK, CU_STREAM_LEGACY), CUDA_SUCCESS);
-        cr_expect_eq(sp_counter_sum(SP_COUNTER_allocs_pooled), 2);
+        cr_expect_eq(served_by_pools(), 2);
         cr_expect_eq(sim_calls("cuMemAddressReserve"), 6 + 2);
         cr_expect_eq(sp_on_cuMemFree_v2(one), CUDA_SUCCESS);
         cr_expect_eq(sp_on_cuMemFree_v2(other), CUDA_SUCCESS);

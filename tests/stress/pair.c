@@ -74,7 +74,7 @@ static bool alloc(unsigned int who, struct spm_allocation *served)
         };
         enum spm_status status;
 
-        if (spm_magazine_alloc(magazines[who], size, served)) {
+        if (spm_magazine_alloc(magazines[who], size, 0, served)) {
                 quick++;
                 return true;
         }

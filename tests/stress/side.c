@@ -99,7 +99,7 @@ void side_alloc(struct side *side, unsigned int place, unsigned int stream, size
         enum spm_status status;
         bool was_served;
 
-        if (request.magazine && spm_magazine_alloc(request.magazine, size, block)) {
+        if (request.magazine && spm_magazine_alloc(request.magazine, size, 0, block)) {
                 side->quick++;
         } else {
                 do {

@@ -89,7 +89,7 @@ void worker_alloc(struct worker *worker)
         size_t size = choose_size(worker);
 
         held->stream = hand->place;
-        if (spm_magazine_alloc(hand->magazine, size, &held->block))
+        if (spm_magazine_alloc(hand->magazine, size, 0, &held->block))
                 worker->quick_allocs++;
         else if (!alloc_slowly(worker, hand, size, &held->block))
                 return;

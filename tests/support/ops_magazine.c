@@ -33,7 +33,7 @@ bool ops_magazine_alloc(struct ops *ops, int pool, int stream, size_t size)
         const struct magazine *magazine = find(ops, pool, stream);
         struct spm_allocation allocation;
 
-        if (!magazine || !spm_magazine_alloc(magazine->it, size, &allocation))
+        if (!magazine || !spm_magazine_alloc(magazine->it, size, 0, &allocation))
                 return false;
         world_trace(&ops->world, "alloc pool %d stream %d size %zu: from its magazine at %#llx",
                     pool, stream, size, (unsigned long long)allocation.address);
@@ -69,7 +69,7 @@ static void try_mistakes(struct ops *ops, const struct magazine *magazine)
         bool gone = world->pool_gone[magazine->pool] || world->streams[magazine->stream].retired ||
                     world->context_gone[world_context_of(world, magazine->stream)];
 
-        if (gone && spm_magazine_alloc(magazine->it, 512, &allocation))
+        if (gone && spm_magazine_alloc(magazine->it, 512, 0, &allocation))
                 world_fail(world, "a magazine serves after its end");
         if (block && gone &&
             spm_magazine_free(magazine->it, block->allocation.address, 0, &allocation))

@@ -45,11 +45,13 @@ static void check_served(struct ops *ops, const struct spm_allocation *allocatio
 
 static void check_apart(struct ops *ops, const struct spm_allocation *allocation)
 {
+        struct spm_allocation found;
         int i;
 
         if (allocation->reserved < allocation->size || allocation->address % 512 ||
-            allocation->address < allocation->segment_base ||
-            allocation->address - allocation->segment_base >= allocation->segment_size)
+            spm_find(ops->world.model, allocation->address, &found) != SPM_OK ||
+            allocation->address < found.segment_base ||
+            allocation->address - found.segment_base >= found.segment_size)
                 world_fail(&ops->world, "I1: a block outside its segment, or crooked");
         for (i = 0; i < ops->block_count; i++) {
                 const struct spm_allocation *other = &ops->blocks[i].allocation;
@@ -277,10 +279,12 @@ void op_free(struct ops *ops)
         bool async = ops_choose(ops, 2);
         struct spm_actions actions = {0};
         struct spm_allocation freed;
+        enum spm_free_kind kind;
         enum spm_status status;
 
         if (!block)
                 return;
+        async = async && block->allocation.kind != SPM_POOL_HOST;
         if (block->stream != TWIN_NONE)
                 async = async || ops_choose(ops, 4);
         if (async && (stream == TWIN_NONE || !may_free_on(ops, block, stream)))
@@ -289,13 +293,15 @@ void op_free(struct ops *ops)
                 return;
         if (async)
                 twin_pretend(&world->twin, stream);
+        kind = async                                     ? SPM_FREE_ASYNC
+               : block->allocation.kind == SPM_POOL_HOST ? SPM_FREE_HOST
+                                                         : SPM_FREE_SYNC;
         world_trace(world, "free of %#llx, pool %d, on stream %d",
                     (unsigned long long)block->allocation.address, block->pool,
                     async ? stream : TWIN_NONE);
         if (!async || ops_choose(ops, 8) == 0 || !ops_magazine_free(ops, block, stream, &freed)) {
                 status = spm_free(world->model, block->allocation.address,
-                                  block->allocation.generation,
-                                  async ? SPM_FREE_ASYNC : SPM_FREE_SYNC,
+                                  block->allocation.generation, kind,
                                   async ? world->streams[stream].id : 0, &freed, &actions);
                 if (status)
                         world_fail(world, "free: %s", spm_status_name(status));

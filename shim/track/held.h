@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SP_TRACK_HELD_H
+#define SP_TRACK_HELD_H
+
+/*
+ * Held -- what the program holds of the pools' memory, and gave back of it last
+ *
+ * The model has a record of every live block, and keeps with it where the
+ * program asked for it. So nothing more is written down while a block is served
+ * or freed, but for the last blocks that were freed: if one is freed again, they
+ * say where it was freed before.
+ *
+ * What the driver serves is in the ledger, which tells of both (ledger.h).
+ *
+ * All functions are called with the model's lock held.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <streampool/model.h>
+
+#include "track/ledger.h"
+
+/* kept with a block (spm_set_user): the place in the program, and a flag above it */
+
+#define SP_HELD_SYNC_MEMOPS ((uint64_t)1 << 63) /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS was set */
+
+/** sp_held_user() - for an allocation that sp_caller asked for. */
+uint64_t sp_held_user(void);
+
+/** sp_held_site() - the place in the program. */
+static inline const void *sp_held_site(uint64_t user)
+{
+        return (const void *)(uintptr_t)(user & ~SP_HELD_SYNC_MEMOPS); // NOLINT
+}
+
+/* live blocks */
+
+/** sp_held_at() - the live block that holds @address. @entry: its stream is the model's number.
+ * Return: false if there is none. */
+bool sp_held_at(const struct spm_model *model, uint64_t address, struct sp_ledger_entry *entry);
+
+/** sp_held_each() - every live block. */
+void sp_held_each(const struct spm_model *model,
+                  void (*visit)(const struct sp_ledger_entry *entry, void *user), void *user);
+
+/** sp_held_tally() - the sums that a pool of this kind on @device belongs to, as in its
+ * configuration. */
+void sp_held_tally(struct spm_pool_config *wish);
+
+/* blocks that were freed */
+
+struct sp_past {
+        _Atomic(uint64_t) address; /* 0 while the rest is written */
+        uint64_t generation;
+        size_t bytes;
+        const void *site;     /* of the allocation */
+        const void *freed_at; /* of the free */
+        const char *freed_by;
+        enum sp_kind kind;
+        bool context_ended; /* not freed: its context was destroyed */
+};
+
+/** sp_held_freed() - the program has freed @block by @function, a literal. */
+void sp_held_freed(const struct spm_allocation *block, const char *function);
+
+/** sp_held_past() - the last life of a block that began at @address and was freed. Return: false if
+ * that is not remembered. */
+bool sp_held_past(uint64_t address, struct sp_past *past);
+
+/** sp_held_context_gone() - all blocks of @pool die with their context. */
+void sp_held_context_gone(const struct spm_model *model, spm_pool pool);
+
+#endif
