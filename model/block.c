@@ -25,20 +25,26 @@ void spm_block_describe(const struct spm_block *block, struct spm_allocation *al
 {
         const struct spm_pool_state *pool = block->area->pool;
 
-        *allocation = (struct spm_allocation){
-                .address = block->address,
-                .size = block->requested,
-                .reserved = block->size,
-                .generation = block->generation,
-                .buffer_id = BUFFER_ID_BASE + block->generation,
-                .pool = pool->object.id,
-                .kind = pool->config.kind,
-                .device = pool->config.device,
-                .stream = pool->config.kind == SPM_POOL_ASYNC ? block->streams[0] : 0,
-                .user = block->user,
-                .exported = block->exported,
-                .reused = !block->fresh,
-        };
+        /* One by one: compilers clear the rest of a compound literal of this size in a way that
+         * takes longer than all of a magazine's pair. */
+        allocation->address = block->address;
+        allocation->size = block->requested;
+        allocation->reserved = block->size;
+        allocation->generation = block->generation;
+        allocation->buffer_id = BUFFER_ID_BASE + block->generation;
+        allocation->pool = pool->object.id;
+        allocation->kind = pool->config.kind;
+        allocation->device = pool->config.device;
+        allocation->stream = pool->config.kind == SPM_POOL_ASYNC ? block->streams[0] : 0;
+        allocation->segment = 0;
+        allocation->cookie = NULL;
+        allocation->segment_base = 0;
+        allocation->segment_size = 0;
+        allocation->user = block->user;
+        allocation->exported = block->exported;
+        allocation->reused = !block->fresh;
+        allocation->announce = false;
+        allocation->unseen = false;
 }
 
 void spm_block_place(const struct spm_block *block, struct spm_allocation *allocation)
@@ -194,16 +200,15 @@ static void wait_for_unseen(struct deps *deps, const struct spm_stream_state *st
         }
 }
 
-/* In the order of @stream; what it was born with counts unless the stream has waited for it (A6).
- */
+/* What it was born with counts unless the stream has waited for it (A6). */
 void spm_block_wait(struct spm_model *model, struct spm_block *block,
-                    struct spm_stream_state *stream)
+                    struct spm_stream_state *stream, uint64_t position)
 {
         struct spm_stream_state *birth;
         struct deps deps = {.count = 0};
         unsigned int i;
 
-        add_dep(&deps, (struct spm_point){stream->object.id, spm_stream_submit(stream)});
+        add_dep(&deps, (struct spm_point){stream->object.id, position});
         for (i = 0; i < block->dep_count; i++) {
                 struct spm_point born = spm_block_dep(block, i);
 
@@ -220,6 +225,12 @@ void spm_block_wait(struct spm_model *model, struct spm_block *block,
         set_deps(model, block, &deps);
         stream->open_blocks++;
         stream->open_bytes += block->size;
+}
+
+static void wait_in_order(struct spm_model *model, struct spm_block *block,
+                          struct spm_stream_state *stream)
+{
+        spm_block_wait(model, block, stream, spm_stream_submit(stream));
 }
 
 /*
@@ -354,7 +365,7 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
         if (pool->config.kind != SPM_POOL_ASYNC)
                 context = spm_subject_context(model, pool->config.context);
         if (stream || sole)
-                spm_block_wait(model, block, stream ? stream : sole);
+                wait_in_order(model, block, stream ? stream : sole);
         else
                 wait_for_all(model, block, context);
         if (context && ((stream && stream->context == context) || sole))

@@ -27,8 +27,9 @@ void spm_block_place(const struct spm_block *block, struct spm_allocation *alloc
 enum spm_status spm_block_find_live(const struct spm_model *model, uint64_t address,
                                     struct spm_block **block);
 
-/** spm_block_wait() - a block that was live is freed in the order of @stream: what it waits for. */
+/** spm_block_wait() - a block that was live was freed in the order of @stream, at @position: what
+ * it waits for. */
 void spm_block_wait(struct spm_model *model, struct spm_block *block,
-                    struct spm_stream_state *stream);
+                    struct spm_stream_state *stream, uint64_t position);
 
 #endif

@@ -208,6 +208,9 @@ static void keep(struct spm_magazine *magazine, struct spm_block *block)
 {
         block->fresh = false;
         block->dep_count = 1;
+        /* An event that is recorded from now on covers the free (add_end() in subject.c). */
+        block->positions[0] =
+                atomic_load_explicit(&magazine->stream->submitted, memory_order_relaxed);
         add(&magazine->used, -(int64_t)block->requested);
         add(&magazine->rounded, -(int64_t)block->size);
         add(&magazine->live, -1);

@@ -164,7 +164,7 @@ static void give_back(struct spm_model *model, struct spm_magazine *magazine,
                 spm_area_note(block, false);
         spm_block_become(block, SPM_BLOCK_LOOSE);
         if (block->dep_count)
-                spm_block_wait(model, block, magazine->stream);
+                spm_block_wait(model, block, magazine->stream, block->positions[0]);
         spm_limbo_put(model, block);
 }
 

@@ -100,6 +100,7 @@ static void finish_end(struct sp_context *context, bool ended)
                 return;
         if (context->is_primary && !atomic_exchange(&context->device->primary_down, true))
                 atomic_fetch_add(&sp_primaries_down, 1);
+        sp_epoch_end();
         sp_stream_forget_context(context);
         sp_export_end_pool(context->sync_pool);
         sp_import_forget(context);

@@ -40,6 +40,7 @@
 #include "base/life.h"
 #include "report/counters.h"
 #include "route/ask.h"
+#include "route/hand.h"
 #include "route/perform.h"
 #include "route/tick.h"
 #include "route/whole.h"
@@ -71,7 +72,7 @@ CUresult CUDAAPI sp_on_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
 
         /* 1. Null, zero, no context, a capture: what is wrong with it is the driver's to say.
          * 2. A ready block, or one from fresh memory. 3. Nothing: the driver has the last word. */
-        if (!context || !sp_serve(context->sync_pool, 0, size, &block))
+        if (!context || !sp_serve(context->sync_pool, 0, size, NULL, &block))
                 return forward_alloc(pointer, size, context != NULL);
 
         *pointer = block.address;
@@ -290,14 +291,16 @@ static CUresult forward_alloc_async(CUdeviceptr *pointer, size_t size, CUstream 
 }
 
 /* The current pool can be destroyed by another thread just now: then there is another one. */
-static bool serve_current(struct sp_stream *stream, size_t size, struct spm_allocation *block)
+static bool serve_current(struct sp_stream *stream, size_t size, unsigned int epoch,
+                          struct spm_allocation *block)
 {
         const struct sp_device *device = stream->context->device;
         spm_pool now = sp_route_current_pool(device), pool;
 
         do {
                 pool = now;
-                if (pool && sp_serve(pool, stream->model, size, block))
+                if (pool &&
+                    sp_serve(pool, stream->model, size, sp_hand_visit(stream, pool, epoch), block))
                         return true;
                 now = sp_route_current_pool(device);
         } while (now != pool);
@@ -306,10 +309,15 @@ static bool serve_current(struct sp_stream *stream, size_t size, struct spm_allo
 
 CUresult CUDAAPI sp_on_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstream handle)
 {
-        struct sp_stream *stream = pointer && size ? sp_route_pooling_stream(handle) : NULL;
+        struct sp_hand *hand = sp_hand_of(handle);
+        unsigned int epoch = sp_epoch_now();
         struct spm_allocation block;
+        struct sp_stream *stream;
 
-        if (!stream || !serve_current(stream, size, &block))
+        if (hand && pointer && sp_hand_alloc(hand, size, pointer))
+                return CUDA_SUCCESS;
+        stream = pointer && size ? sp_route_pooling_stream(handle) : NULL;
+        if (!stream || !serve_current(stream, size, epoch, &block))
                 return forward_alloc_async(pointer, size, handle,
                                            stream &&
                                                    sp_route_current_pool(stream->context->device));
@@ -342,7 +350,7 @@ CUresult CUDAAPI sp_on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size
         spm_pool ours = pointer && size ? sp_route_pool_behind(pool, handle, &stream) : 0;
         struct spm_allocation block;
 
-        if (!ours || !sp_serve(ours, stream->model, size, &block))
+        if (!ours || !sp_serve(ours, stream->model, size, NULL, &block))
                 return forward_alloc_from_pool(pointer, size, pool, handle, ours);
         if (block.unseen)
                 atomic_store_explicit(&stream->owes, true, memory_order_relaxed);
@@ -387,10 +395,14 @@ static CUresult forward_free_async(CUdeviceptr address, CUstream handle,
 
 CUresult CUDAAPI sp_on_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
 {
-        struct sp_stream *stream = sp_stream_of(handle);
+        struct sp_hand *hand = sp_hand_of(handle);
         enum spm_status status = SPM_E_FOREIGN;
         struct spm_allocation block;
+        struct sp_stream *stream;
 
+        if (hand && sp_hand_free(hand, address))
+                return CUDA_SUCCESS;
+        stream = sp_stream_of(handle);
         if ((!stream || !sp_route_is_quiet() || !sp_context_pools(stream->context)) &&
             sp_route_owns(address)) {
                 CUresult result = ask_about(handle, &stream);

@@ -37,7 +37,8 @@ bool sp_perform_step(const struct spm_actions *actions, struct spm_request *requ
  *
  * Return: false when the pool has none; the driver is to be asked instead.
  */
-bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocation *block);
+bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_magazine *magazine,
+              struct spm_allocation *block);
 
 /**
  * sp_relieve() - a driver call failed for memory: give back what the pools hold idle (O2)

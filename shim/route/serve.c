@@ -31,13 +31,15 @@ static bool grows(const struct spm_actions *actions)
         return false;
 }
 
-bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_allocation *block)
+bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_magazine *magazine,
+              struct spm_allocation *block)
 {
         struct spm_request request = {
                 .pool = pool,
                 .stream = stream,
                 .size = size,
                 .may_wait = true,
+                .magazine = magazine,
                 .user = sp_held_user(),
         };
         struct spm_actions actions;

@@ -244,6 +244,7 @@ void sp_context_leave(struct sp_context *context)
 void sp_context_begin_end(struct sp_context *context)
 {
         atomic_fetch_add(&context->ending, 1);
+        sp_epoch_end();
         while (atomic_load(&context->users))
                 sched_yield();
 }
@@ -412,8 +413,10 @@ void sp_context_note_result(struct sp_context *context, CUresult result)
         /* Destroyed by another thread: that thread says so. */
         if (atomic_load(&context->ending) || atomic_load(&context->gone))
                 return;
-        if (!atomic_exchange(&context->poisoned, true))
+        if (!atomic_exchange(&context->poisoned, true)) {
+                sp_epoch_end();
                 sp_log(SP_LOG_WARNING,
                        "context %llu failed with %d: its memory is left to the driver", context->id,
                        (int)result);
+        }
 }

@@ -10,9 +10,15 @@
 
 #define REMEMBERED 4096
 
-/* Guarded by: the model's lock. The last ones that were freed, a ring. */
-static struct sp_past ring[REMEMBERED];
-static uint64_t written;
+/* For a function that reads what another thread may be writing, and can do with half of it. */
+#define SP_MAY_RACE __attribute__((no_sanitize("thread")))
+
+/* Guarded by: the model's lock. Of frees that take it. */
+static struct sp_past past_blocks[REMEMBERED];
+static struct sp_past_ring common = {.past = past_blocks, .room = REMEMBERED};
+
+/* Atomic: those of threads. */
+static _Atomic(struct sp_past_ring *) rings;
 
 uint64_t sp_held_user(void)
 {
@@ -93,11 +99,20 @@ void sp_held_tally(struct spm_pool_config *wish)
 
 /* blocks that were freed */
 
-static void remember(const struct spm_allocation *block, const char *function, bool context_ended)
+void sp_past_join(struct sp_past_ring *ring, struct sp_past *past, unsigned int room)
 {
-        struct sp_past *past = &ring[written++ % REMEMBERED];
+        *ring = (struct sp_past_ring){.past = past, .room = room, .next = atomic_load(&rings)};
+        while (!atomic_compare_exchange_weak(&rings, &ring->next, ring))
+                ;
+}
 
-        past->address = block->address;
+void sp_past_add(struct sp_past_ring *ring, const struct spm_allocation *block,
+                 const char *function, bool context_ended)
+{
+        struct sp_past *past = &ring->past[ring->written++ & (ring->room - 1)];
+
+        atomic_store_explicit(&past->address, 0, memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst);
         past->generation = block->generation;
         past->bytes = block->size;
         past->site = sp_held_site(block->user);
@@ -105,25 +120,37 @@ static void remember(const struct spm_allocation *block, const char *function, b
         past->freed_by = function;
         past->kind = kinds[block->kind];
         past->context_ended = context_ended;
+        atomic_store_explicit(&past->address, block->address, memory_order_release);
 }
 
 void sp_held_freed(const struct spm_allocation *block, const char *function)
 {
-        remember(block, function, false);
+        sp_past_add(&common, block, function, false);
+}
+
+/* Of a ring that its owner may be writing: one that is overwritten meanwhile is left out. */
+static SP_MAY_RACE void look_into(const struct sp_past_ring *ring, uint64_t address,
+                                  struct sp_past *newest)
+{
+        for (unsigned int i = 0; i < ring->room; i++) {
+                const struct sp_past *past = &ring->past[i];
+
+                if (atomic_load_explicit(&past->address, memory_order_acquire) != address ||
+                    past->generation <= newest->generation)
+                        continue;
+                *newest = *past;
+        }
 }
 
 bool sp_held_past(uint64_t address, struct sp_past *past)
 {
-        bool found = false;
+        const struct sp_past_ring *ring;
 
-        for (uint64_t i = written; i && i + REMEMBERED > written && !found; i--) {
-                const struct sp_past *each = &ring[(i - 1) % REMEMBERED];
-
-                found = each->address == address;
-                if (found)
-                        *past = *each;
-        }
-        return found;
+        *past = (struct sp_past){0};
+        look_into(&common, address, past);
+        for (ring = atomic_load(&rings); ring; ring = ring->next)
+                look_into(ring, address, past);
+        return past->address == address;
 }
 
 static bool end_block(const struct spm_allocation *block, void *user)
@@ -132,7 +159,7 @@ static bool end_block(const struct spm_allocation *block, void *user)
 
         (void)user;
         totals->released++;
-        remember(block, "the end of its context", true);
+        sp_past_add(&common, block, "the end of its context", true);
         return true;
 }
 

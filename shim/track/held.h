@@ -62,6 +62,21 @@ struct sp_past {
         bool context_ended; /* not freed: its context was destroyed */
 };
 
+/* The last ones, of one writer. */
+struct sp_past_ring {
+        struct sp_past *past;
+        unsigned int room; /* a power of two */
+        uint64_t written;
+        struct sp_past_ring *next;
+};
+
+/** sp_past_join() - an empty ring, for as long as the process; takes no lock, and needs none. */
+void sp_past_join(struct sp_past_ring *ring, struct sp_past *past, unsigned int room);
+
+/** sp_past_add() - @block is freed; whose ring it is says it, with or without the lock. */
+void sp_past_add(struct sp_past_ring *ring, const struct spm_allocation *block,
+                 const char *function, bool context_ended);
+
 /** sp_held_freed() - the program has freed @block by @function, a literal. */
 void sp_held_freed(const struct spm_allocation *block, const char *function);
 

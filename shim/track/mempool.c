@@ -18,6 +18,7 @@
 #include "base/lock.h"
 #include "track/mempool_set.h"
 #include "track/pools.h"
+#include "track/state.h"
 
 #define PATIENCE_MS 200 /* for the report at exit: who holds the lock may not run any more */
 
@@ -392,6 +393,7 @@ void sp_mempool_follow_current(struct sp_device *device)
         do {
                 now = again;
                 atomic_store(&device->current_pool, sp_mempool_serving(now, device));
+                sp_epoch_end();
         } while (sp_driver.cuDeviceGetMemPool(&again, device->ordinal) == CUDA_SUCCESS &&
                  again != now);
 }

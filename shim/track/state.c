@@ -6,12 +6,14 @@
 
 #include <sched.h>
 
+#include "base/barrier.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "driver/driver.h"
 #include "track/limit.h"
 
 atomic_uint sp_captures;
+atomic_uint sp_epoch = 1;
 
 /* Written once, before the shim is on. */
 static int driver_version;
@@ -37,6 +39,7 @@ void sp_quiet_leave(void)
 void sp_quiet_end(void)
 {
         atomic_fetch_add(&sp_captures, 1);
+        sp_epoch_end();
         while (atomic_load(&quiet_users))
                 sched_yield();
 }
@@ -62,12 +65,19 @@ static void set_limits(const struct sp_config *config)
         }
 }
 
+static void fence(void *unused)
+{
+        (void)unused;
+        (void)sp_barrier();
+}
+
 bool sp_state_start(void)
 {
         const struct sp_config *config = sp_config();
         struct spm_config wish = {
                 .batch_blocks = config->batch,
                 .batch_bytes = config->batch_bytes,
+                .fence = sp_barrier_start() ? fence : NULL,
         };
 
         if (!sp_driver.cuDriverGetVersion ||

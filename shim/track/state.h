@@ -33,6 +33,23 @@ void sp_quiet_leave(void);
 /** sp_quiet_end() - a capture begins: counts it, and waits until nobody is between those two. */
 void sp_quiet_end(void);
 
+/*
+ * What is remembered of how a handle was found to be served (route/hand.h) stands for one epoch.
+ * A new one begins when a handle means something else, a context or a pool is not what it was, or a
+ * capture begins: before the driver is told, or at once after it.
+ */
+extern atomic_uint sp_epoch;
+
+static inline unsigned int sp_epoch_now(void)
+{
+        return atomic_load_explicit(&sp_epoch, memory_order_acquire);
+}
+
+static inline void sp_epoch_end(void)
+{
+        atomic_fetch_add(&sp_epoch, 1);
+}
+
 /* Return: false when the host has no memory for a model. */
 bool sp_state_start(void);
 bool sp_model_make(const struct spm_config *wish);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "base/lock.h"
+#include "base/thread.h"
 #include "track/state.h"
 #include "track/submit.h"
 
@@ -169,13 +170,8 @@ static void end_thread(void *unused)
 /* Will end_thread() be called at the end of this thread? */
 static bool watch_thread(void)
 {
-        /* Of the C library since 2.18, which has no header for it. */
-        extern int __cxa_thread_atexit_impl(void (*function)(void *), void *argument,
-                                            void *library);
-        extern void *__dso_handle __attribute__((visibility("hidden")));
-
         if (!is_watched)
-                is_watched = __cxa_thread_atexit_impl(end_thread, NULL, &__dso_handle) == 0;
+                is_watched = sp_thread_at_end(end_thread, NULL);
         return is_watched;
 }
 
@@ -308,6 +304,7 @@ static void forget_locked(struct sp_stream *stream)
 {
         if (atomic_exchange(&stream->retired, true))
                 return;
+        sp_epoch_end();
         if (stream->hh.tbl)
                 HASH_DEL(by_handle, stream);
         HASH_DELETE(hh_model, by_model, stream);

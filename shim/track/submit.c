@@ -10,7 +10,7 @@
  *
  * The other direction has a gap: a thread reads a mark, others forget it and find
  * that the stream has no work, and only then the thread submits. It says that it
- * is inside before it reads; membarrier() makes every thread either have said so
+ * is inside before it reads; a barrier makes every thread either have said so
  * for all to see, or read what is there afterwards.
  */
 
@@ -18,19 +18,15 @@
 
 #include "track/submit.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "base/barrier.h"
+#include "base/thread.h"
 #include "driver/driver.h"
 
 /* Slots that are tried for a mark. */
-#define REACH                                 8
-
-#define MEMBARRIER_PRIVATE_EXPEDITED          8
-#define MEMBARRIER_REGISTER_PRIVATE_EXPEDITED 16
+#define REACH 8
 
 /* Marks that are remembered by where they are. */
 #define RECENT 8
@@ -46,7 +42,6 @@ __thread struct sp_submitter *sp_submitter __attribute__((tls_model("initial-exe
 /* Atomic: all. */
 static _Atomic(struct sp_submitter *) submitters;
 static atomic_uint epoch = 1;
-static atomic_bool is_registered;
 static atomic_bool is_blind; /* some thread is in no list */
 
 /* threads */
@@ -58,17 +53,6 @@ static void end_submitter(void *ended)
         sp_submitter = NULL;
         atomic_store(&self->inside, 0);
         atomic_store(&self->is_taken, false);
-}
-
-/* May fail: then nobody else gets the record when the thread has ended. */
-static void watch_thread(struct sp_submitter *self)
-{
-        /* Of the C library since 2.18, which has no header for it. */
-        extern int __cxa_thread_atexit_impl(void (*function)(void *), void *argument,
-                                            void *library);
-        extern void *__dso_handle __attribute__((visibility("hidden")));
-
-        __cxa_thread_atexit_impl(end_submitter, self, &__dso_handle);
 }
 
 static struct sp_submitter *take_ended(void)
@@ -110,7 +94,8 @@ struct sp_submitter *sp_submitter_settle(void)
         }
         self->told_epoch = 0;
         sp_submitter = self;
-        watch_thread(self);
+        /* May fail: then nobody else gets the record when the thread has ended. */
+        (void)sp_thread_at_end(end_submitter, self);
         return self;
 }
 
@@ -263,25 +248,10 @@ void sp_submit_watch(CUcontext only)
         atomic_store(&sp_submit_context, only);
 }
 
-/* A barrier in every thread of the process, at some point of what it does meanwhile. */
-static bool fence_everybody(void)
-{
-        int before = errno;
-        bool done;
-
-        if (!atomic_load(&is_registered) &&
-            syscall(SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0) == 0)
-                atomic_store(&is_registered, true);
-        done = atomic_load(&is_registered) &&
-               syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0) == 0;
-        errno = before;
-        return done;
-}
-
 bool sp_submit_quiesce(void)
 {
         sp_submit_forget();
-        if (!fence_everybody() || atomic_load(&is_blind))
+        if (!sp_barrier() || atomic_load(&is_blind))
                 return false;
         for (struct sp_submitter *each = atomic_load(&submitters); each; each = each->next)
                 if (atomic_load_explicit(&each->inside, memory_order_acquire))

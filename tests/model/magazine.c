@@ -358,6 +358,35 @@ Test(magazine, it_serves_nothing_when_its_pool_is_gone)
         cr_expect_not(free_at_hand(a));
 }
 
+/* A stream that follows an event from after the free has what lies in the magazine before more
+ * memory is asked for; one from before the free does not order it. */
+Test(magazine, a_stream_that_follows_an_event_after_the_free_has_the_block)
+{
+        uint64_t a = alloc_locked(2 * MIB).address;
+        spm_event early = bench_record(bench.s);
+
+        cr_assert(free_at_hand(a));
+        bench_wait(bench.t, early);
+        cr_expect_neq(bench_alloc(pool, bench.t, 2 * MIB), a);
+        bench_wait(bench.t, bench_record(bench.s));
+        cr_expect_eq(bench_alloc(pool, bench.t, 2 * MIB), a);
+}
+
+Test(magazine, the_callers_word_is_kept_with_each_block)
+{
+        struct spm_allocation allocation;
+        uint64_t a = alloc_locked(1000).address;
+
+        cr_assert(free_at_hand(a));
+        cr_assert(spm_magazine_alloc(magazine, 1000, 77, &allocation));
+        cr_expect_eq(allocation.user, 77);
+        cr_assert_eq(spm_find(bench.model, a, &allocation), SPM_OK);
+        cr_expect_eq(allocation.user, 77);
+        cr_assert(spm_magazine_free(magazine, a, 0, &allocation));
+        cr_expect_eq(allocation.user, 77, "of the life that has ended");
+        cr_expect_eq(alloc_locked(1000).user, 0);
+}
+
 Test(magazine, it_is_of_an_asynchronous_pool_and_of_no_legacy_stream)
 {
         struct spm_magazine *none = NULL;

@@ -47,7 +47,7 @@ static void start(void)
         cr_assert_eq(sp_on_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
         cr_assert_eq(sp_on_cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
         cr_assert_eq(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
-        cr_assert_eq(sp_on_cuMemAllocAsync(&pointer, 64 * KIB, stream), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemAllocAsync(&pointer, 8192 * KIB, stream), CUDA_SUCCESS);
 }
 
 TestSuite(on_order, .init = start);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Hand -- blocks that a thread has at hand, for the streams it allocates on */
+
+#include "route/hand.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/thread.h"
+
+#define ENVY_MAX 256 /* then the place goes to whoever asks next */
+
+__thread struct sp_hands *sp_hands __attribute__((tls_model("initial-exec")));
+
+/* Atomic. */
+static _Atomic(struct sp_hands *) all_hands;
+
+static void empty(struct sp_hand *hand)
+{
+        if (hand->magazine) {
+                spm_magazine_end(sp_model_enter(), hand->magazine);
+                sp_model_leave();
+        }
+        *hand = (struct sp_hand){0};
+}
+
+static void end_hands(void *ended)
+{
+        struct sp_hands *own = ended;
+
+        sp_hands = NULL;
+        if (sp_life_is_child())
+                return;
+        for (unsigned int i = 0; i < SP_HANDS; i++)
+                empty(&own->hand[i]);
+        atomic_store(&own->is_taken, false);
+}
+
+static struct sp_hands *take_ended(void)
+{
+        struct sp_hands *ended = atomic_load(&all_hands);
+        bool expected = false;
+
+        for (; ended; ended = ended->next, expected = false)
+                if (atomic_compare_exchange_strong(&ended->is_taken, &expected, true))
+                        return ended;
+        return NULL;
+}
+
+static struct sp_hands *make(void)
+{
+        struct sp_hands *made = aligned_alloc(_Alignof(struct sp_hands), sizeof(*made));
+
+        if (!made)
+                return NULL;
+        memset(made, 0, sizeof(*made));
+        sp_past_join(&made->ring, made->past, SP_HAND_PAST);
+        atomic_init(&made->is_taken, true);
+        made->next = atomic_load(&all_hands);
+        while (!atomic_compare_exchange_weak(&all_hands, &made->next, made))
+                ;
+        return made;
+}
+
+/* A thread of whose end nobody would be told keeps nothing. */
+static struct sp_hands *settle(void)
+{
+        struct sp_hands *own = take_ended();
+
+        if (!own)
+                own = make();
+        if (own && !sp_thread_at_end(end_hands, own)) {
+                atomic_store(&own->is_taken, false);
+                own = NULL;
+        }
+        sp_hands = own;
+        return own;
+}
+
+struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsigned int epoch)
+{
+        struct sp_hands *own = sp_hands ? sp_hands : settle();
+        struct sp_hand *hand = own ? sp_hand_place(own, stream->handle) : NULL;
+
+        if (!hand || stream->handle == CU_STREAM_LEGACY || stream->handle == CU_STREAM_PER_THREAD)
+                return NULL;
+        if (hand->handle == stream->handle && hand->number == stream->model && hand->pool == pool) {
+                hand->epoch = epoch;
+                return hand->magazine;
+        }
+        if (hand->handle && hand->handle != stream->handle && hand->epoch == sp_epoch_now() &&
+            hand->envied++ < ENVY_MAX)
+                return NULL;
+        empty(hand);
+        *hand = (struct sp_hand){
+                .handle = stream->handle,
+                .epoch = epoch,
+                .stream = stream,
+                .number = stream->model,
+                .pool = pool,
+        };
+        (void)spm_magazine_new(sp_model_enter(), pool, stream->model, &hand->magazine);
+        sp_model_leave();
+        return hand->magazine;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SP_ROUTE_HAND_H
+#define SP_ROUTE_HAND_H
+
+/*
+ * Hand -- blocks that a thread has at hand, for the streams it allocates on
+ *
+ * A thread that allocates on a stream gets a magazine of the model's for it
+ * (streampool/magazine.h): the pair of calls that matters most then takes no lock,
+ * calls nobody, and shares no line of memory with other threads. What it holds
+ * counts as pending, and goes back when memory is short, when the stream or the
+ * pool ends, or the thread.
+ *
+ * All that was found out on the way to a magazine stands as long as the epoch does
+ * (sp_epoch): that the handle means this stream, that its context is well, which
+ * pool is current, that nothing captures. Whoever changes one of these begins a new
+ * epoch, and the next call finds out again.
+ *
+ * Default streams have none: what they mean is the current context's to say.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <streampool/model.h>
+
+#include "base/life.h"
+#include "driver/driver.h"
+#include "route/tick.h"
+#include "track/held.h"
+#include "track/state.h"
+#include "track/stream.h"
+
+#define SP_HANDS     16  /* streams of one thread */
+#define SP_HAND_PAST 512 /* of its last frees that are remembered */
+
+struct sp_hand {
+        CUstream handle; /* NULL: none */
+        unsigned int epoch;
+        unsigned int envied;           /* times that another stream would have had this place */
+        struct spm_magazine *magazine; /* NULL: there is none to be had */
+        struct sp_stream *stream;
+        spm_stream number;
+        spm_pool pool;
+};
+
+/* Of one thread, but for next and is_taken, which are atomic; the past is read by others, too.
+ * Never freed: that of a thread that has ended is the next one's. */
+struct sp_hands {
+        struct sp_hand hand[SP_HANDS];
+        struct sp_past_ring ring;
+        struct sp_past past[SP_HAND_PAST];
+        struct sp_hands *next;
+        atomic_bool is_taken;
+} __attribute__((aligned(64)));
+
+/* Per thread, because it says whose they are; initial-exec, so that reading it is one load. */
+extern __thread struct sp_hands *sp_hands __attribute__((tls_model("initial-exec")));
+
+static inline struct sp_hand *sp_hand_place(struct sp_hands *own, CUstream handle)
+{
+        return &own->hand[((uintptr_t)handle >> 4 ^ (uintptr_t)handle >> 10) % SP_HANDS];
+}
+
+/** sp_hand_of() - what this thread has for @handle, if all still stands; else NULL. */
+static inline struct sp_hand *sp_hand_of(CUstream handle)
+{
+        struct sp_hands *own = sp_hands;
+        struct sp_hand *hand;
+
+        if (!own)
+                return NULL;
+        hand = sp_hand_place(own, handle);
+        return hand->handle == handle && hand->epoch == sp_epoch_now() && hand->magazine &&
+                               sp_life_is_on()
+                       ? hand
+                       : NULL;
+}
+
+/** sp_hand_alloc() - Return: false if it has none: the model is to be asked. */
+static inline bool sp_hand_alloc(struct sp_hand *hand, size_t size, CUdeviceptr *pointer)
+{
+        struct spm_allocation block;
+
+        if (!spm_magazine_alloc(hand->magazine, size, sp_held_user(), &block))
+                return false;
+        *pointer = block.address;
+        /* The block may be behind the legacy stream's work, too (H6). */
+        if (hand->stream->is_blocking)
+                atomic_store_explicit(&hand->stream->owes, true, memory_order_relaxed);
+        if (sp_tick_is_due())
+                sp_tick();
+        return true;
+}
+
+/** sp_hand_free() - Return: false if it is not for this magazine: the model is to be asked. */
+static inline bool sp_hand_free(struct sp_hand *hand, CUdeviceptr address)
+{
+        struct spm_allocation block;
+
+        if (!spm_magazine_free(hand->magazine, address, 0, &block))
+                return false;
+        sp_past_add(&sp_hands->ring, &block, "cuMemFreeAsync", false);
+        return true;
+}
+
+/**
+ * sp_hand_visit() - the model is about to be asked for a block: what is to be filled on the way
+ * @epoch: of before it was found out what @stream and @pool are
+ *
+ * Return: NULL if this thread has no place for another stream, or none is to be had.
+ */
+struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsigned int epoch);
+
+#endif
