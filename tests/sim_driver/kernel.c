@@ -54,6 +54,16 @@ static void copy(const struct sim_work *work)
         memmove(elements(work->word[0]), elements(work->word[1]), work->word[2] * 4);
 }
 
+static void visit(const struct sim_work *work)
+{
+        unsigned char *byte = (unsigned char *)(uintptr_t)work->word[0];
+        unsigned char *last = byte + work->word[1] - 1;
+
+        if (work->word[2])
+                *elements(work->word[4]) += *byte != work->word[2] || *last != work->word[2];
+        *byte = *last = (unsigned char)work->word[3];
+}
+
 /* ---- waiting ---- */
 
 static bool hold_is_over(const struct sim_work *work)
@@ -131,6 +141,14 @@ static void prepare_meet(struct sim_work *work)
         sim_work_touch(work, work->word[1], 4, SIM_READ);
 }
 
+static void prepare_visit(struct sim_work *work)
+{
+        work->effect = visit;
+        work->duration_ns = sim_cost(work->word[1] / 512);
+        sim_work_touch(work, work->word[0], work->word[1], SIM_READ | SIM_WRITE);
+        sim_work_touch(work, work->word[4], 4, SIM_READ | SIM_WRITE);
+}
+
 static const struct sim_kernel kernels[] = {
         {"spin", 1, {8}, prepare_spin},
         {"fill", 3, {8, 8, 4}, prepare_fill},
@@ -140,6 +158,7 @@ static const struct sim_kernel kernels[] = {
         {"copy", 3, {8, 8, 8}, prepare_copy},
         {"hold", 4, {8, 4, 8, 8}, prepare_hold},
         {"meet", 5, {8, 8, 4, 8, 8}, prepare_meet},
+        {"visit", 5, {8, 8, 4, 4, 8}, prepare_visit},
 };
 
 const struct sim_kernel *sim_kernel_nth(unsigned int index)

@@ -15,10 +15,14 @@
  *   copy(u32 *to, const u32 *from, u64 count)
  *   hold(const u32 *flag, u32 wanted, u64 nanoseconds, u32 *gave_up)
  *   meet(u32 *mine, const u32 *other, u32 value, u64 nanoseconds, u32 *gave_up)
+ *   visit(u8 *p, u64 count, u32 before, u32 after, u32 *mismatches)
  *
  * hold and meet wait for a word as long as it takes: what a real device would end
  * in vain is a wait here that nothing can end. check and watch add the number
  * of mismatches they saw; watch looks again and again until its time is over.
+ * visit, which no image has, uses all bytes as far as the oracle knows and looks at
+ * two, so that blocks of any size cost the host nothing: the first and the last one
+ * hold the value before, or anything if that is 0, and then the one after.
  */
 
 #include "operation.h"

@@ -43,6 +43,35 @@ Test(work, copy_copies)
         cr_expect_eq(bench_value(to + BYTES - 4), 8);
 }
 
+static void visit(CUfunction function, CUdeviceptr p, uint64_t count, uint32_t before,
+                  uint32_t after, CUdeviceptr mismatches)
+{
+        void *parameters[] = {&p, &count, &before, &after, &mismatches};
+
+        OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, bench.n1, parameters, NULL));
+}
+
+Test(work, a_visit_looks_at_both_ends)
+{
+        CUdeviceptr p = bench_alloc(BYTES), mismatches = counter();
+        CUfunction function;
+        CUmodule module;
+
+        OK(cuModuleLoadData(&module, "any image"));
+        OK(cuModuleGetFunction(&function, module, "visit"));
+        visit(function, p, BYTES, 0, 7, mismatches);
+        visit(function, p, BYTES, 7, 8, mismatches);
+        cr_expect_eq(bench_value(mismatches), 0);
+        OK(cuMemsetD8Async(p + BYTES - 1, 9, 1, bench.n1));
+        visit(function, p, BYTES, 8, 10, mismatches);
+        cr_expect_eq(bench_value(mismatches), 1);
+        OK(cuMemsetD8Async(p, 9, 1, bench.n1));
+        visit(function, p, BYTES, 10, 11, mismatches);
+        cr_expect_eq(bench_value(mismatches), 2);
+        visit(function, p, 1, 11, 12, mismatches);
+        cr_expect_eq(bench_value(mismatches), 2);
+}
+
 Test(work, a_watcher_sees_a_write_that_is_undone_before_its_end)
 {
         CUdeviceptr p = bench_alloc(BYTES), mismatches = counter();
