@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Pack trace -- a recording of a program's memory calls, cut down to what a pool is told
+"""Pack trace -- a recording of a program's memory calls, without times and handles
 
     pack_trace.py RECORDING[.xz] TRACE.xz
     pack_trace.py --unpack TRACE.xz TRACE
@@ -10,9 +10,9 @@ A recording has one event a line with times, threads, addresses and handles:
     a/A t tid ptr size rc [stream]     f/F t tid ptr [stream]     k stream n
     r t tid event stream               w t tid stream event       x t tid event
     s/e t tid handle   c t tid         q/Q t tid handle rc        +/- t tid stream [flags]
+    h t tid ptr size   H t tid ptr
 
-What remains of it is said in traces/README.md: numbers in the place of handles,
-no times, no failed calls. The second form is what the build does.
+What remains of it is said in traces/README.md. The second form is what the build does.
 """
 
 import lzma
@@ -26,7 +26,10 @@ class Packer:
         self.streams = {"0": 0}
         self.events = {}
         self.blocks = {}
-        self.made = {"streams": 0, "events": 0, "blocks": 0}
+        self.pinned = {}
+        self.threads = {"0": 0}
+        self.thread = "0"  # of the lines so far
+        self.made = {"streams": 0, "events": 0, "blocks": 0, "pinned": 0}
 
     def number(self, table, handle, kind):
         table[handle] = self.made[kind]
@@ -39,7 +42,9 @@ class Packer:
         return f"+ {flags}"
 
     def allocation(self, kind, field):
-        if field[5] != "0" or field[4] == "0":
+        if field[5] != "0":
+            return f"! {field[5]}"
+        if field[4] == "0":
             return None
         self.number(self.blocks, field[3], "blocks")
         if kind == "a":
@@ -47,11 +52,20 @@ class Packer:
         return f"A {field[4]} {self.streams[field[6]]}"
 
     def release(self, kind, field):
+        if field[3] == "0":
+            return "f 0"
         block = self.blocks.pop(field[3], None)
         if block is None:
             return None
         age = self.made["blocks"] - block
         return f"f {age}" if kind == "f" else f"F {age} {self.streams[field[4]]}"
+
+    def host_memory(self, kind, field):
+        if kind == "h":
+            self.number(self.pinned, field[3], "pinned")
+            return f"h {field[4]}"
+        block = self.pinned.pop(field[3], None)
+        return None if block is None else f"H {self.made['pinned'] - block}"
 
     def event(self, kind, field):
         if kind == "r":
@@ -71,12 +85,24 @@ class Packer:
         return f"{'e' if kind == 'q' else kind} {event}"
 
     def pack(self, line):
+        """What remains of @line: none, one line, or two where another thread goes on."""
         field = line.split()
+        packed = self.call(field)
+        # Nobody wrote down who launches.
+        if not packed or field[0] == "k" or field[2] == self.thread:
+            return [packed] if packed else []
+        self.thread = field[2]
+        number = self.threads.setdefault(self.thread, len(self.threads))
+        return [f"t {number}", packed]
+
+    def call(self, field):
         kind = field[0]
         if kind in "aA":
             return self.allocation(kind, field)
         if kind in "fF":
             return self.release(kind, field)
+        if kind in "hH":
+            return self.host_memory(kind, field)
         if kind in "rwxeq":
             return self.event(kind, field)
         if kind == "k":
@@ -86,7 +112,7 @@ class Packer:
         if kind == "-":
             return f"- {self.streams.pop(field[3])}"
         if kind == "s" or (kind == "Q" and field[4] == "0"):
-            return f"s {self.streams[field[3]]}"
+            return f"{'q' if kind == 'Q' else 's'} {self.streams[field[3]]}"
         return "c" if kind == "c" else None
 
 
@@ -94,8 +120,8 @@ def pack(source, target):
     opener = lzma.open if source.endswith(".xz") else open
     packer = Packer()
     with opener(source, "rt") as recording:
-        lines = [packer.pack(line) for line in recording if line.strip()]
-    text = "\n".join(line for line in lines if line) + "\n"
+        lines = [part for line in recording if line.strip() for part in packer.pack(line)]
+    text = "\n".join(lines) + "\n"
     with lzma.open(target, "wt", preset=9 | lzma.PRESET_EXTREME) as packed:
         packed.write(text)
 

@@ -23,27 +23,45 @@ static struct trace_event *add_event(struct trace *trace)
         return &trace->event[trace->events++];
 }
 
-static bool add_alloc(struct trace *trace, uint64_t size, uint32_t stream)
+static bool add(struct trace *trace, enum trace_kind kind, uint32_t a, uint32_t b)
 {
-        uint32_t block = trace->blocks++;
+        *add_event(trace) = (struct trace_event){.kind = kind, .a = a, .b = b};
+        return true;
+}
+
+/* Return: the number of the block whose size was added. */
+static uint32_t add_size(uint64_t **size, uint32_t *count, uint64_t bytes)
+{
+        uint32_t block = (*count)++;
 
         if (!(block & (block - 1)))
-                trace->size = must_realloc(trace->size, (2 * (size_t)block + 1) * sizeof(uint64_t));
-        trace->size[block] = size;
-        *add_event(trace) = (struct trace_event){.kind = TRACE_ALLOC, .a = block, .b = stream};
-        return size > 0;
+                *size = must_realloc(*size, (2 * (size_t)block + 1) * sizeof(uint64_t));
+        (*size)[block] = bytes;
+        return block;
+}
+
+static bool add_alloc(struct trace *trace, uint64_t size, uint32_t stream)
+{
+        return size &&
+               add(trace, TRACE_ALLOC, add_size(&trace->size, &trace->blocks, size), stream);
 }
 
 static bool add_free(struct trace *trace, uint64_t age, uint32_t stream)
 {
-        if (!age || age > trace->blocks)
-                return false;
-        *add_event(trace) = (struct trace_event){
-                .kind = TRACE_FREE,
-                .a = trace->blocks - (uint32_t)age,
-                .b = stream,
-        };
-        return true;
+        return age && age <= trace->blocks &&
+               add(trace, TRACE_FREE, trace->blocks - (uint32_t)age, stream);
+}
+
+static bool add_pin(struct trace *trace, uint64_t size)
+{
+        return size &&
+               add(trace, TRACE_PIN, add_size(&trace->pinned_size, &trace->pinned, size), 0);
+}
+
+static bool add_unpin(struct trace *trace, uint64_t age)
+{
+        return age && age <= trace->pinned &&
+               add(trace, TRACE_UNPIN, trace->pinned - (uint32_t)age, 0);
 }
 
 static bool add_order(struct trace *trace, enum peer_order order, uint64_t a, uint64_t b)
@@ -57,7 +75,17 @@ static bool add_order(struct trace *trace, enum peer_order order, uint64_t a, ui
         return true;
 }
 
-static bool parse(struct trace *trace, const char *line, uint32_t *streams)
+static bool add_query(struct trace *trace, uint64_t stream)
+{
+        *add_event(trace) = (struct trace_event){
+                .kind = TRACE_QUERY,
+                .order = PEER_SYNC_STREAM,
+                .a = (uint32_t)stream,
+        };
+        return true;
+}
+
+static bool parse(struct trace *trace, const char *line)
 {
         uint64_t x = 0, y = 0;
         char kind;
@@ -70,13 +98,13 @@ static bool parse(struct trace *trace, const char *line, uint32_t *streams)
         case 'A':
                 return add_alloc(trace, x, (uint32_t)y);
         case 'f':
-                return add_free(trace, x, PEER_ANYWHERE);
+                return x ? add_free(trace, x, PEER_ANYWHERE) : add(trace, TRACE_FREE_NULL, 0, 0);
         case 'F':
                 return add_free(trace, x, (uint32_t)y);
         case 'k':
                 return add_order(trace, PEER_LAUNCH, x, y);
         case '+':
-                return add_order(trace, PEER_STREAM_MADE, ++*streams, x);
+                return add_order(trace, PEER_STREAM_MADE, ++trace->streams, x);
         case '-':
                 return add_order(trace, PEER_STREAM_GONE, x, 0);
         case 'r':
@@ -87,13 +115,29 @@ static bool parse(struct trace *trace, const char *line, uint32_t *streams)
                 return add_order(trace, PEER_EVENT_GONE, x, 0);
         case 's':
                 return add_order(trace, PEER_SYNC_STREAM, x, 0);
+        case 'q':
+                return add_query(trace, x);
         case 'e':
                 return add_order(trace, PEER_SYNC_EVENT, x, 0);
         case 'c':
                 return add_order(trace, PEER_SYNC_ALL, 0, 0);
+        case 't':
+                return add(trace, TRACE_THREAD, (uint32_t)x, 0);
+        case '!':
+                return add(trace, TRACE_REFUSED, (uint32_t)x, 0);
+        case 'h':
+                return add_pin(trace, x);
+        case 'H':
+                return add_unpin(trace, x);
         default:
                 return false;
         }
+}
+
+static bool is_call(const struct trace_event *event)
+{
+        return event->kind <= TRACE_QUERY &&
+               (event->kind != TRACE_ORDER || event->order != PEER_LAUNCH);
 }
 
 /* The live peak, and how many calls a pool has to answer. */
@@ -109,7 +153,7 @@ static void sum_up(struct trace *trace)
                         live += trace->size[event->a];
                 else if (event->kind == TRACE_FREE)
                         live -= trace->size[event->a];
-                trace->calls += event->kind != TRACE_ORDER || event->order != PEER_LAUNCH;
+                trace->calls += is_call(event);
                 if (live > trace->live_peak)
                         trace->live_peak = live;
         }
@@ -118,7 +162,6 @@ static void sum_up(struct trace *trace)
 bool trace_load(struct trace *trace, const char *path)
 {
         FILE *file = fopen(path, "r");
-        uint32_t streams = 0;
         unsigned int number = 0;
         char line[128];
         bool is_good = file != NULL;
@@ -126,7 +169,7 @@ bool trace_load(struct trace *trace, const char *path)
         *trace = (struct trace){0};
         while (is_good && fgets(line, sizeof(line), file)) {
                 number++;
-                is_good = parse(trace, line, &streams);
+                is_good = parse(trace, line);
         }
         if (!is_good || !trace->events)
                 fprintf(stderr, "%s:%u: no trace\n", path, number);
@@ -140,6 +183,7 @@ void trace_fini(struct trace *trace)
 {
         free(trace->event);
         free(trace->size);
+        free(trace->pinned_size);
         *trace = (struct trace){0};
 }
 
@@ -166,8 +210,15 @@ static bool step(const struct trace *trace, const struct trace_event *event, str
                 address[event->a] = 0;
                 return true;
         case TRACE_ORDER:
+        case TRACE_QUERY:
                 if (ops->order)
                         ops->order(peer, event->order, event->a, event->b);
+                return true;
+        case TRACE_THREAD:
+        case TRACE_REFUSED:
+        case TRACE_FREE_NULL:
+        case TRACE_PIN:
+        case TRACE_UNPIN:
                 return true;
         }
         return false;

@@ -5,7 +5,8 @@
 /*
  * Trace -- what a real program asked a pool for, and how an allocator fares
  *
- * The text is that of traces/README.md.
+ * The text is that of traces/README.md. Some of it is only for who repeats the
+ * program (tests/e2e/apps/client.c): no pool is told of that here.
  */
 
 #include <stdbool.h>
@@ -15,11 +16,23 @@
 #include "audit.h"
 #include "peer.h"
 
-enum trace_kind { TRACE_ALLOC, TRACE_FREE, TRACE_ORDER };
+enum trace_kind {
+        TRACE_ALLOC,
+        TRACE_FREE,
+        TRACE_ORDER,
+        TRACE_QUERY, /* as ORDER: the program asked until the stream was idle */
+
+        /* of no pool */
+        TRACE_THREAD,    /* a: who makes the calls that follow; 0 is the main thread */
+        TRACE_REFUSED,   /* a: what an allocation of a thread without a context was answered */
+        TRACE_FREE_NULL, /* nothing is freed */
+        TRACE_PIN,       /* a: which block of page-locked memory */
+        TRACE_UNPIN,     /* a: likewise */
+};
 
 struct trace_event {
         enum trace_kind kind;
-        enum peer_order order; /* with @a and @b as it wants them */
+        enum peer_order order; /* ORDER, QUERY: with @a and @b as it wants them */
         uint32_t a;            /* ALLOC, FREE: which block */
         uint32_t b;            /* ALLOC, FREE: stream, or PEER_ANYWHERE */
 };
@@ -29,7 +42,10 @@ struct trace {
         size_t events;
         uint64_t *size; /* of each block */
         uint32_t blocks;
-        uint32_t calls;     /* all events but launches */
+        uint64_t *pinned_size; /* of each block of page-locked memory */
+        uint32_t pinned;
+        uint32_t streams;   /* that were made: the highest number */
+        uint32_t calls;     /* to a pool: all its events but launches */
         uint64_t live_peak; /* bytes asked for and not freed */
 };
 
