@@ -17,11 +17,12 @@ MARGIN = 5  # seconds for a process to end after it was told to
 
 
 class Run:
-    """What one process left: text, status, seconds, and its report (None if there was none)."""
+    """What one process left: text, status, seconds, its report (None if there was none), and
+    those of the processes that it started as well."""
 
-    def __init__(self, out, err, status, seconds, report):
+    def __init__(self, out, err, status, seconds, report, reports):
         self.out, self.err, self.status, self.seconds = out, err, status, seconds
-        self.report = report
+        self.report, self.reports = report, reports
 
     @property
     def died(self):
@@ -65,10 +66,13 @@ def run(command, shim=None, mode=None, driver=None, settings=None, limit=60, cwd
         except subprocess.TimeoutExpired:
             out = err = b''
         status = 'timeout'
-    report = read_report(os.path.join(folder, f'report.{process.pid}.json'))
+    report, reports = None, []
+    if status != 'timeout':  # who was killed may have been writing
+        report = read_report(os.path.join(folder, f'report.{process.pid}.json'))
+        reports = [read_report(path) for path in sorted(glob.glob(os.path.join(folder, '*.json')))]
     shutil.rmtree(folder, ignore_errors=True)
     return Run(out.decode(errors='replace'), err.decode(errors='replace'), status,
-               time.monotonic() - start, report)
+               time.monotonic() - start, report, reports)
 
 
 def read_report(path):
