@@ -29,7 +29,8 @@ def note(condition, message):
 
 
 def app(name, *arguments):
-    folders = {'first_light': OPTIONS.examples, 'torture': OPTIONS.gpu, 'deadlock': OPTIONS.gpu}
+    folders = {'first_light': OPTIONS.examples, 'torture': OPTIONS.gpu, 'deadlock': OPTIONS.gpu,
+               'peers': OPTIONS.gpu}
     return [os.path.join(folders.get(name, OPTIONS.apps), name)] + [str(a) for a in arguments]
 
 
@@ -485,6 +486,24 @@ def devices():
         note(used == {0, 1}, f'devices: report knows {used}')
 
 
+def peers():
+    """Two devices that use each other's memory, with access that comes and goes."""
+    for mode in ('alloc', 'pool', 'mixed'):
+        for seed, settings in enumerate((
+                {}, {'SIM_TIME': 'threads', 'STREAMPOOL_BATCH': '2'},
+                {'STREAMPOOL_BACKING': 'native'},
+                {'STREAMPOOL_GROWTH': 'tight', 'STREAMPOOL_KEEP': '0'})):
+            command = app('peers', '--mode', mode, '--rounds', 1500, '--seed', seed)
+            runs = same(command, modes=('pool',), SIM_DEVICES='2', **settings)
+            note(' mismatches 0 ' in runs['pool'].out, f'peers {mode} {settings}')
+            clean(runs['pool'], f'peers {mode} {settings}')
+    planted = shimrun.run(app('peers', '--rounds', 500, '--plant'), driver=OPTIONS.driver)
+    note(planted.status == 1 and ' mismatches 0 ' not in planted.out,
+         f'peers does not see what is planted: {planted.out}')
+    one = shimrun.run(app('peers'), driver=OPTIONS.driver, settings={'SIM_DEVICES': '1'})
+    note(one.status == 77, f'peers on one device: {one.status}')
+
+
 def table_symbols():
     """Every symbol of the table, with its suffix, as the driver exports it."""
     text = re.sub(r'/\*.*?\*/', '', open(OPTIONS.table).read(), flags=re.S)
@@ -523,7 +542,7 @@ SUITES = {function.__name__: function for function in (
     faults, first_light, exchange, borrowed, exit_code, report_paths, out_of_memory, retries,
     pressure, page_locked, pools, pool_options, free_sync, belts, random_programs, schedules,
     small_device, growths,
-    torture, deadlocks, threads, quarrels, devices, limits, shortages, injection_value,
+    torture, deadlocks, threads, quarrels, devices, peers, limits, shortages, injection_value,
     injection_memory, injection_illegal)}
 
 
