@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check rows -- what a row of scripts/gpu-check is made of: runs, reports and what is wrong with them
-"""
+"""Check rows -- what a row of scripts/gpu-check is made of: runs, reports, what is wrong"""
 
 import json
 
 import shimrun
+
+# Where PyTorch's allocator gets its memory.
+TORCH = {
+    'its cache': {},
+    'no cache': {'PYTORCH_NO_CUDA_MEMORY_CACHING': '1'},
+    'cudaMallocAsync': {'PYTORCH_CUDA_ALLOC_CONF': 'backend:cudaMallocAsync'},
+}
 
 
 def compare(check, wanted, got, verbs, wanted_name, got_name):
@@ -28,10 +34,19 @@ def trouble(run, name):
     return []
 
 
-def unplanted(report):
+def unplanted(*reports):
     """Findings of a program that planted none. Frameworks keep memory to the end on purpose."""
-    found = shimrun.findings(report)
-    return [f'findings: {found}'] if found else []
+    found = [shimrun.findings(report) for report in reports]
+    return [f'findings: {one}' for one in found if one]
+
+
+def made(reports):
+    """Kind -> allocations, of all processes together."""
+    total = {}
+    for report in reports:
+        for kind, count in shimrun.made(report).items():
+            total[kind] = total.get(kind, 0) + count
+    return total
 
 
 def found_text(report):

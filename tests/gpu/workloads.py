@@ -24,6 +24,10 @@ import time
 PERCENT = int(os.environ.get('STEPS_PERCENT', '100'))
 WARM = 4
 
+# For programs with several GPUs: NVLink multicast can put all those of a machine out of service.
+MULTICAST_OFF = {'NCCL_NVLS_ENABLE': '0', 'TORCH_SYMM_MEM_DISABLE_MULTICAST': '1',
+                 'NVSHMEM_DISABLE_NVLS': '1'}
+
 
 class Peak:
     """The device's memory as its management library sees it: no allocator can hide from that."""
