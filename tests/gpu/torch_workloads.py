@@ -136,9 +136,8 @@ def compile_group(torch, names):
             compare_with_uncompiled(torch, name, lambda: build(torch, True), replays,
                                     lambda: build(torch, False))
         except Exception as error:  # a compiler's, or an allocator's that does not support it
-            words = ' '.join(str(error).split())
-            print(json.dumps({'name': name, 'unable': f'{type(error).__name__}: {words[:200]}'}),
-                  flush=True)
+            words = f'{type(error).__name__}: {error}'.split()
+            print(json.dumps({'name': name, 'unable': ' '.join(words)[:200]}), flush=True)
 
 
 # pair
