@@ -493,7 +493,7 @@ def peers():
                 {}, {'SIM_TIME': 'threads', 'STREAMPOOL_BATCH': '2'},
                 {'STREAMPOOL_BACKING': 'native'},
                 {'STREAMPOOL_GROWTH': 'tight', 'STREAMPOOL_KEEP': '0'})):
-            command = app('peers', '--mode', mode, '--rounds', 1500, '--seed', seed)
+            command = app('peers', '--mode', mode, '--rounds', 600, '--seed', seed)
             runs = same(command, modes=('pool',), SIM_DEVICES='2', **settings)
             note(' mismatches 0 ' in runs['pool'].out, f'peers {mode} {settings}')
             clean(runs['pool'], f'peers {mode} {settings}')

@@ -106,7 +106,7 @@ static void watch(struct lane *lane, struct block *block, uint64_t longest)
 
 static void look(struct block *block)
 {
-        struct lane *lane = any_lane();
+        struct lane *lane = lane_of(block->home);
         uint32_t word = 0;
 
         follow(lane, block);
@@ -179,11 +179,11 @@ static void take(struct block *block)
                 plant(block);
 }
 
-/* Its last use is over; what is current then is no matter. */
+/* Its last use is over; what is current then is no matter to cuMemAlloc's memory. */
 static void wait_for(struct block *block)
 {
         CU_OK(cu.EventSynchronize(mark(block)));
-        enter(&peers.devices[pick(DEVICES)]);
+        enter(block->async ? block->home : &peers.devices[pick(DEVICES)]);
 }
 
 static void give(struct block *block)
