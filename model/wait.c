@@ -277,15 +277,38 @@ static bool wait_batch(struct spm_model *model, const struct spm_want *want,
         return true;
 }
 
+/* Under R1 the stamps are those of the sole stream: they tell each free from the work after it. */
+static bool wait_own(const struct spm_want *want, struct spm_request *request,
+                     struct spm_actions *actions)
+{
+        struct spm_stamp_state *stamp = want->stream->stamps.first;
+
+        while (stamp && (stamp->status != SPM_STAMP_RECORDED || stamp->object.id <= request->batch))
+                stamp = stamp->next;
+        if (!stamp)
+                return false;
+        request->batch = stamp->object.id;
+        ask_wait(actions, stamp);
+        return true;
+}
+
+static uint64_t bytes_behind(const struct spm_pool_state *pool,
+                             const struct spm_stream_state *stream)
+{
+        const struct spm_lane *lane = stream ? spm_lane_find(pool, stream->object.id) : NULL;
+
+        return lane ? lane->bytes : 0;
+}
+
 /* What cuMemFree() was told of, where the driver's own would have waited; cuMemFreeAsync() would
  * not. */
 static uint64_t freed_unseen(const struct spm_model *model, const struct spm_pool_state *pool)
 {
         const struct spm_context_state *context = spm_subject_context(model, pool->config.context);
-        const struct spm_lane *lane =
-                context ? spm_lane_find(pool, context->line->object.id) : NULL;
 
-        return lane ? lane->bytes : 0;
+        return context ? bytes_behind(pool, context->line) +
+                                 bytes_behind(pool, spm_work_sole(model, pool))
+                       : 0;
 }
 
 bool spm_wait_ask_pressure(struct spm_model *model, const struct spm_want *want,
@@ -300,7 +323,9 @@ bool spm_wait_ask_pressure(struct spm_model *model, const struct spm_want *want,
                 limit = pool->used_high / PRESSURE_SHARE > PRESSURE_MIN
                                 ? pool->used_high / PRESSURE_SHARE
                                 : PRESSURE_MIN;
-        return pool->pending_bytes > limit && freed_unseen(model, pool) > limit &&
+        if (pool->pending_bytes <= limit || freed_unseen(model, pool) <= limit)
+                return false;
+        return (want->stream && wait_own(want, request, actions)) ||
                wait_batch(model, want, request, actions);
 }
 

@@ -137,7 +137,7 @@ static struct spm_stamp_state *ask_guard(struct spm_model *model, struct spm_str
                                          struct spm_actions *actions)
 {
         struct spm_stamp_state *before = sole->stamps.last;
-        struct spm_stamp_state *stamp = spm_stamp_ask(model, sole, true, actions);
+        struct spm_stamp_state *stamp = spm_stamp_ask(model, sole, false, actions);
 
         while (before && !before->guards)
                 before = before->previous;
