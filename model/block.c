@@ -233,6 +233,19 @@ static void wait_in_order(struct spm_model *model, struct spm_block *block,
         spm_block_wait(model, block, stream, spm_stream_submit(stream));
 }
 
+bool spm_block_wait_more(struct spm_model *model, struct spm_block *block, struct spm_point point)
+{
+        struct deps deps = {.count = 0};
+        unsigned int i;
+
+        for (i = 0; i < block->dep_count; i++)
+                add_dep(&deps, spm_block_dep(block, i));
+        if (deps.count == SPM_BLOCK_DEPS)
+                return false;
+        add_dep(&deps, point);
+        return spm_block_set_deps(model, block, deps.points, deps.count);
+}
+
 /*
  * An asynchronous block that is freed by nobody's order waits for its birth. Of the points that are
  * implied where it was allocated, a magazine remembers none.

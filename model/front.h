@@ -6,7 +6,10 @@
  * Front -- what the files of the front door share
  */
 
+#include <stdbool.h>
 #include <streampool/model.h>
+
+#include "order.h"
 
 /** spm_model_finish() - the end of every input that has actions: what closed pools can give back,
  * dropped stamps, and in debug builds a check. Return: @status. */
@@ -31,5 +34,9 @@ enum spm_status spm_block_find_live(const struct spm_model *model, uint64_t addr
  * it waits for. */
 void spm_block_wait(struct spm_model *model, struct spm_block *block,
                     struct spm_stream_state *stream, uint64_t position);
+
+/** spm_block_wait_more() - what was freed waits for @point as well. Return: false if it cannot, and
+ * nothing has changed. */
+bool spm_block_wait_more(struct spm_model *model, struct spm_block *block, struct spm_point point);
 
 #endif

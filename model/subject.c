@@ -197,6 +197,8 @@ static bool add_clock(struct spm_model *model, struct spm_stream_state *stream,
         return spm_clock_join(model, clock, &stream->clock);
 }
 
+/* Nothing says that the legacy stream waits for what a stream had left to do when it was destroyed.
+ */
 bool spm_stream_snapshot(struct spm_model *model, struct spm_stream_state *stream,
                          struct spm_clock *clock)
 {
@@ -207,7 +209,7 @@ bool spm_stream_snapshot(struct spm_model *model, struct spm_stream_state *strea
 
         if (stream->kind == SPM_STREAM_LEGACY)
                 for (place = 0; ok && (other = spm_roll_next(roll, &place)); place++) {
-                        if (!spm_stream_waits_for_legacy(other))
+                        if (!spm_stream_waits_for_legacy(other) || other->retired)
                                 continue;
                         ok = add_clock(model, other, clock) && add_end(model, other, clock);
                         let_rest(model, other);

@@ -277,13 +277,15 @@ static bool wait_batch(struct spm_model *model, const struct spm_want *want,
         return true;
 }
 
-/* Under R1 the stamps are those of the sole stream: they tell each free from the work after it. */
-static bool wait_own(const struct spm_want *want, struct spm_request *request,
+/* Under R1 the sole stream's own stamps tell each free from the work after it, so that nobody waits
+ * for a kernel that came later. Those that were asked for otherwise may not. */
+static bool wait_own(const struct spm_stream_state *sole, struct spm_request *request,
                      struct spm_actions *actions)
 {
-        struct spm_stamp_state *stamp = want->stream->stamps.first;
+        struct spm_stamp_state *stamp = sole->stamps.first;
 
-        while (stamp && (stamp->status != SPM_STAMP_RECORDED || stamp->object.id <= request->batch))
+        while (stamp && (stamp->status != SPM_STAMP_RECORDED || stamp->bounded ||
+                         stamp->object.id <= request->batch))
                 stamp = stamp->next;
         if (!stamp)
                 return false;
@@ -300,33 +302,27 @@ static uint64_t bytes_behind(const struct spm_pool_state *pool,
         return lane ? lane->bytes : 0;
 }
 
-/* What cuMemFree() was told of, where the driver's own would have waited; cuMemFreeAsync() would
- * not. */
-static uint64_t freed_unseen(const struct spm_model *model, const struct spm_pool_state *pool)
-{
-        const struct spm_context_state *context = spm_subject_context(model, pool->config.context);
-
-        return context ? bytes_behind(pool, context->line) +
-                                 bytes_behind(pool, spm_work_sole(model, pool))
-                       : 0;
-}
-
 bool spm_wait_ask_pressure(struct spm_model *model, const struct spm_want *want,
                            struct spm_request *request, struct spm_actions *actions)
 {
         const struct spm_pool_state *pool = want->pool;
+        const struct spm_context_state *context = owner(model, want);
+        const struct spm_stream_state *sole = spm_work_sole(model, pool);
         uint64_t limit = pool->config.pending_limit;
+        uint64_t unseen;
 
-        if (pool->config.kind == SPM_POOL_ASYNC)
+        if (pool->config.kind == SPM_POOL_ASYNC || !context)
                 return false;
         if (!limit)
                 limit = pool->used_high / PRESSURE_SHARE > PRESSURE_MIN
                                 ? pool->used_high / PRESSURE_SHARE
                                 : PRESSURE_MIN;
-        if (pool->pending_bytes <= limit || freed_unseen(model, pool) <= limit)
-                return false;
-        return (want->stream && wait_own(want, request, actions)) ||
-               wait_batch(model, want, request, actions);
+        /* What cuMemFree() was told of, where the driver's own would have waited; cuMemFreeAsync()
+         * would not. */
+        unseen = bytes_behind(pool, context->line);
+        if (sole && unseen + bytes_behind(pool, sole) > limit && wait_own(sole, request, actions))
+                return true;
+        return unseen > limit && wait_batch(model, want, request, actions);
 }
 
 static void ask_sync(struct spm_actions *actions, const struct spm_context_state *context)

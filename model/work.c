@@ -117,6 +117,15 @@ struct spm_stream_state *spm_work_early(const struct spm_model *model,
         return context && context->work.eager ? context->work.sole : NULL;
 }
 
+/* The legacy stream is behind its partner; behind one that was destroyed it need not be. */
+bool spm_work_relies_on(const struct spm_stream_state *stream)
+{
+        const struct spm_stream_state *sole = stream->context->work.sole;
+
+        return sole && (sole == stream ||
+                        (sole->kind == SPM_STREAM_LEGACY && spm_stream_waits_for_legacy(stream)));
+}
+
 void spm_work_served(struct spm_context_state *context, const struct spm_block *block)
 {
         struct spm_work *work = &context->work;

@@ -59,6 +59,10 @@ struct spm_stream_state *spm_work_sole(const struct spm_model *model,
  * asked. */
 void spm_work_missed(const struct spm_model *model, const struct spm_pool_state *pool);
 
+/** spm_work_relies_on() - has the sole stream's order to do with @stream, as long as that is there?
+ */
+bool spm_work_relies_on(const struct spm_stream_state *stream);
+
 /** spm_work_is_idle() - is everything complete that was ever submitted into it? Where a second
  * context may have work in its memory nobody can tell. */
 static inline bool spm_work_is_idle(const struct spm_work *work)

@@ -13,8 +13,9 @@
  *   - an event is the operation that recorded it, so a later record changes
  *     nothing for those who waited before.
  *
- * A destroyed stream leaves its newest operation behind as an orphan, which the
- * barriers and context-wide waits still see (U1).
+ * A destroyed stream leaves its newest operation behind as an orphan, which
+ * context-wide events and waits still see (U1). Nobody says that the legacy
+ * stream does, so here it does not.
  */
 
 #include "operation.h"
@@ -24,7 +25,6 @@
 struct sim_orphan {
         struct sim_orphan *next;
         struct sim_operation *tail;
-        bool blocking;
 };
 
 /* Guarded by: sim_mutex. */
@@ -60,13 +60,9 @@ static void for_each_edge(struct sim_stream *stream,
                 edge(closure, context->legacy->tail);
         if (stream->kind != SIM_STREAM_LEGACY)
                 return;
-        drop_finished_orphans(context);
         for (struct sim_stream *other = context->streams; other; other = other->next)
                 if (other->blocking)
                         edge(closure, other->tail);
-        for (struct sim_orphan *orphan = context->orphans; orphan; orphan = orphan->next)
-                if (orphan->blocking)
-                        edge(closure, orphan->tail);
 }
 
 static void need(void *closure, struct sim_operation *earlier)
@@ -242,7 +238,6 @@ void sim_order_orphan(struct sim_stream *stream)
                 if (!orphan)
                         sim_abort("out of host memory");
                 orphan->tail = sim_operation_get(stream->tail);
-                orphan->blocking = stream->blocking;
                 orphan->next = stream->context->orphans;
                 stream->context->orphans = orphan;
         }
