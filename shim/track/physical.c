@@ -121,6 +121,15 @@ void sp_ledger_map(uint64_t address, size_t bytes, uint64_t handle)
         sp_model_leave();
 }
 
+static void unmap_beyond_a_hole_locked(uint64_t address, size_t bytes)
+{
+        /* Retiring may drop the oldest of the history, never the node itself. */
+        for (struct sp_ledger_node *node = sp_ledger.nodes; node; node = node->hh.next)
+                if (node->key.space == SP_SPACE_MAPPED && node->state == SP_NODE_LIVE &&
+                    node->entry.address - address < bytes)
+                        sp_node_retire_locked(node, "cuMemUnmap");
+}
+
 void sp_ledger_unmap(uint64_t address, size_t bytes)
 {
         uint64_t at = address;
@@ -134,5 +143,7 @@ void sp_ledger_unmap(uint64_t address, size_t bytes)
                 at += map->entry.bytes;
                 sp_node_retire_locked(map, "cuMemUnmap");
         }
+        if (at - address < bytes)
+                unmap_beyond_a_hole_locked(at, bytes - (at - address));
         sp_model_leave();
 }

@@ -49,6 +49,20 @@ Test(physical, one_unmap_ends_the_mappings_side_by_side)
         cr_expect_eq(leaks(), 1, "6 is mapped still");
 }
 
+Test(physical, one_unmap_ends_the_mappings_on_both_sides_of_a_hole)
+{
+        add(SP_KIND_VMM, 5, 4096);
+        sp_ledger_map(0x101000, 4096, 5);
+        sp_ledger_map(0x103000, 4096, 5);
+        sp_ledger_map(0x104000, 4096, 5);
+        sp_ledger_unmap(0x100000, 0x4000);
+        cr_expect_eq(totals().kind[SP_KIND_MAPPED].tally.count, 1);
+        free_it(SP_SPACE_HANDLE, 5, "cuMemRelease", OK, NULL);
+        cr_expect_eq(leaks(), 1);
+        sp_ledger_unmap(0x104000, 4096);
+        cr_expect_eq(leaks(), 0);
+}
+
 Test(physical, a_retained_handle_is_released_once_more)
 {
         add(SP_KIND_VMM, 5, 4096);
