@@ -26,6 +26,7 @@ enum sp_mode { SP_MODE_POOL, SP_MODE_OBSERVE, SP_MODE_OFF };
 enum sp_free_mode { SP_FREE_MODE_POOL, SP_FREE_MODE_SYNC };
 enum sp_pinned { SP_PINNED_POOL, SP_PINNED_OFF };
 enum sp_backing { SP_BACKING_AUTO, SP_BACKING_VMM, SP_BACKING_NATIVE };
+enum sp_vmm { SP_VMM_REUSE, SP_VMM_PASS };
 enum sp_growth { SP_GROWTH_BALANCED, SP_GROWTH_SPEED, SP_GROWTH_TIGHT };
 enum sp_format { SP_FORMAT_AUTO, SP_FORMAT_TEXT, SP_FORMAT_JSON };
 

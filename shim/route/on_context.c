@@ -26,6 +26,7 @@
 #include "track/pinned.h"
 #include "track/state.h"
 #include "track/submit.h"
+#include "track/vmm.h"
 
 /* They die with it, and if one is freed later, that is known. */
 static void end_blocks(const struct sp_context *context)
@@ -109,6 +110,8 @@ static void finish_end(struct sp_context *context, bool ended)
         sp_range_leave(&context->range);
         sp_stamper_forget(&context->stamper);
         sp_ledger_context_gone(context->model);
+        /* It outlives every context; but whoever ends one means the device to be free. */
+        sp_vmm_trim(context->device->ordinal, 0);
 }
 
 /* The runtime releases the primary context while the process ends: nobody needs the figures of

@@ -7,17 +7,16 @@
  * the driver's own result, unless it is past the limit (ask.h). An allocation
  * that fails for memory is asked for once more if the pools could give some
  * back (O2). A free takes the entry from the ledger first: the driver may give
- * the address out again before its call returns (E2). Unmapping needs no such
- * care, because the program chooses those addresses itself.
+ * the address out again before its call returns (E2).
  *
- * Memory of somebody else (on_ipc.c, imported pools, external memory, imported
- * handles) is known to the ledger, so that freeing it is no finding, and not
- * held against the program at exit.
+ * Memory of somebody else (on_ipc.c, imported pools, external memory) is known to the ledger, so
+ * that freeing it is no finding, and not held against the program at exit.
  */
 
 #include "route/route.h"
 
 #include "route/ask.h"
+#include "route/give_back.h"
 #include "route/perform.h"
 #include "track/array_size.h"
 #include "track/context.h"
@@ -123,26 +122,16 @@ CUresult CUDAAPI sp_on_cuMipmappedArrayCreate(CUmipmappedArray *handle,
         return result;
 }
 
-/* The entry leaves the ledger, the driver is asked, and its answer says what becomes of it. */
-#define GIVE_BACK(space, object, name, call)                                                       \
-        __extension__({                                                                            \
-                uint64_t given = (uint64_t)(uintptr_t)(object);                                    \
-                struct sp_ledger_entry entry;                                                      \
-                bool known = sp_ledger_take((space), given, &entry);                               \
-                CUresult answer = (call);                                                          \
-                sp_ledger_free_ended(known ? &entry : NULL, (space), given, (name), answer);       \
-                answer;                                                                            \
-        })
-
 CUresult CUDAAPI sp_on_cuArrayDestroy(CUarray array)
 {
-        return GIVE_BACK(SP_SPACE_ARRAY, array, "cuArrayDestroy", sp_driver.cuArrayDestroy(array));
+        return SP_GIVE_BACK(SP_SPACE_ARRAY, array, "cuArrayDestroy",
+                            sp_driver.cuArrayDestroy(array));
 }
 
 CUresult CUDAAPI sp_on_cuMipmappedArrayDestroy(CUmipmappedArray array)
 {
-        return GIVE_BACK(SP_SPACE_MIPMAP, array, "cuMipmappedArrayDestroy",
-                         sp_driver.cuMipmappedArrayDestroy(array));
+        return SP_GIVE_BACK(SP_SPACE_MIPMAP, array, "cuMipmappedArrayDestroy",
+                            sp_driver.cuMipmappedArrayDestroy(array));
 }
 
 /* host memory of the program's own */
@@ -168,71 +157,8 @@ CUresult CUDAAPI sp_on_cuMemHostRegister_v2(void *pointer, size_t size, unsigned
 
 CUresult CUDAAPI sp_on_cuMemHostUnregister(void *pointer)
 {
-        return GIVE_BACK(SP_SPACE_HOST, pointer, "cuMemHostUnregister",
-                         sp_driver.cuMemHostUnregister(pointer));
-}
-
-/* physical memory, mappings, handles (E14) */
-
-CUresult CUDAAPI sp_on_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
-                                   const CUmemAllocationProp *prop, unsigned long long flags)
-{
-        /* It belongs to no context; memory of the host has no device. */
-        bool is_device = handle && prop && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-        struct sp_ask ask = {
-                .kind = SP_KIND_VMM,
-                .bytes = size,
-                .device = is_device ? prop->location.id : -1,
-        };
-        CUresult result = SP_ASK_FOR(&ask, sp_driver.cuMemCreate(handle, size, prop, flags));
-
-        if (result == CUDA_SUCCESS) {
-                struct sp_ledger_entry entry = {
-                        .address = *handle,
-                        .bytes = size,
-                        .reserved = size,
-                        .counted = ask.counted,
-                        .kind = SP_KIND_VMM,
-                        .device = ask.device,
-                };
-
-                sp_ledger_add(&entry);
-        }
-        return result;
-}
-
-CUresult CUDAAPI sp_on_cuMemRelease(CUmemGenericAllocationHandle handle)
-{
-        return GIVE_BACK(SP_SPACE_HANDLE, handle, "cuMemRelease", sp_driver.cuMemRelease(handle));
-}
-
-CUresult CUDAAPI sp_on_cuMemMap(CUdeviceptr pointer, size_t size, size_t offset,
-                                CUmemGenericAllocationHandle handle, unsigned long long flags)
-{
-        CUresult result = SP_ASK(sp_driver.cuMemMap(pointer, size, offset, handle, flags));
-
-        if (result == CUDA_SUCCESS)
-                sp_ledger_map(pointer, size, handle);
-        return result;
-}
-
-CUresult CUDAAPI sp_on_cuMemUnmap(CUdeviceptr pointer, size_t size)
-{
-        CUresult result = sp_driver.cuMemUnmap(pointer, size);
-
-        if (result == CUDA_SUCCESS)
-                sp_ledger_unmap(pointer, size);
-        return result;
-}
-
-CUresult CUDAAPI sp_on_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
-                                                      void *source, CUmemAllocationHandleType type)
-{
-        CUresult result = SP_ASK(sp_driver.cuMemImportFromShareableHandle(handle, source, type));
-
-        if (result == CUDA_SUCCESS)
-                sp_route_write_down(SP_KIND_SHARED, *handle, 0);
-        return result;
+        return SP_GIVE_BACK(SP_SPACE_HOST, pointer, "cuMemHostUnregister",
+                            sp_driver.cuMemHostUnregister(pointer));
 }
 
 /* memory of somebody else: whoever made it knows its size */

@@ -37,6 +37,7 @@
 #include "track/mempool.h"
 #include "track/pinned.h"
 #include "track/state.h"
+#include "track/vmm.h"
 
 enum sp_whose sp_whose(CUdeviceptr pointer, struct spm_allocation *block)
 {
@@ -46,8 +47,13 @@ enum sp_whose sp_whose(CUdeviceptr pointer, struct spm_allocation *block)
                 return SP_FOREIGN;
         status = spm_find(sp_model_enter(), pointer, block);
         sp_model_leave();
-        if (status == SPM_E_FOREIGN)
-                return sp_backing_reserves(pointer) ? SP_FREED : SP_FOREIGN;
+        if (status == SPM_E_FOREIGN && sp_backing_reserves(pointer))
+                return SP_FREED;
+        /* What the driver says of it is to be true. */
+        if (status == SPM_E_FOREIGN) {
+                sp_vmm_settle_range(pointer, 1);
+                return SP_FOREIGN;
+        }
         return status == SPM_OK ? SP_OURS : SP_FREED;
 }
 
@@ -210,6 +216,8 @@ CUresult CUDAAPI sp_on_cuPointerGetAttribute(void *value, CUpointer_attribute at
 
         if (whose == SP_FREED)
                 return CUDA_ERROR_INVALID_VALUE;
+        if (whose == SP_FOREIGN && attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+                sp_vmm_forget_range(pointer, 1);
         result = sp_driver.cuPointerGetAttribute(value, attribute, pointer);
         if (whose == SP_FOREIGN && result == CUDA_SUCCESS)
                 correct_import(value, attribute, pointer);
@@ -248,6 +256,9 @@ CUresult CUDAAPI sp_on_cuPointerGetAttributes(unsigned int count, CUpointer_attr
 
         if (whose == SP_FREED && attributes && values)
                 return answer_as_host(count, attributes, values, pointer);
+        for (unsigned int i = 0; whose == SP_FOREIGN && attributes && i < count; i++)
+                if (attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+                        sp_vmm_forget_range(pointer, 1);
         result = sp_driver.cuPointerGetAttributes(count, attributes, values, pointer);
         for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++) {
                 if (whose == SP_OURS)
@@ -376,6 +387,8 @@ CUresult CUDAAPI sp_on_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr p
         if (whose == SP_FREED ||
             (whose == SP_OURS && size > block.address + block.reserved - pointer))
                 return CUDA_ERROR_INVALID_VALUE;
+        if (whose == SP_FOREIGN)
+                sp_vmm_forget_range(pointer, size);
         result = sp_driver.cuMemGetHandleForAddressRange(handle, pointer, size, type, flags);
         if (whose == SP_OURS && result == CUDA_SUCCESS)
                 sp_known_outside(&block);
@@ -400,6 +413,7 @@ CUresult CUDAAPI sp_on_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle 
 
         if (sp_whose(pointer, &block) != SP_FOREIGN || is_import(pointer))
                 return CUDA_ERROR_INVALID_VALUE;
+        sp_vmm_forget_range(pointer, 1);
         result = sp_driver.cuMemRetainAllocationHandle(handle, address);
         if (result == CUDA_SUCCESS)
                 sp_ledger_retain(*handle, pointer);
@@ -417,6 +431,8 @@ CUresult CUDAAPI sp_on_cuMemGetAccess(unsigned long long *flags, const CUmemLoca
 
         if (whose == SP_FREED)
                 return CUDA_ERROR_INVALID_VALUE;
+        if (whose == SP_FOREIGN)
+                sp_vmm_show_access(pointer);
         result = sp_driver.cuMemGetAccess(flags, location, pointer);
         if (whose == SP_OURS && result == CUDA_SUCCESS && whose_context(&block) &&
             !sp_backing_is_pinned(block.cookie))

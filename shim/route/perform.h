@@ -64,8 +64,8 @@ bool sp_relieve_host(void);
                 asked;                                                                             \
         })
 
-/** sp_trim_device() - give back what the pools of @device hold ready, all but @spared (0: none is);
- * waits for nothing. */
+/** sp_trim_device() - give back what the pools of @device hold ready, all but @spared (0: none is),
+ * and what is kept of the program's own mappings; waits for nothing. */
 size_t sp_trim_device(struct sp_device *device, spm_pool spared);
 
 /** sp_trim_pool() - give back what is ready in @pool beyond @keep bytes; the bytes given back. */

@@ -21,6 +21,7 @@
 #include "track/mempool.h"
 #include "track/pinned.h"
 #include "track/state.h"
+#include "track/vmm.h"
 
 size_t sp_trim_pool(spm_pool pool, size_t keep)
 {
@@ -134,7 +135,7 @@ size_t sp_trim_device(struct sp_device *device, spm_pool spared)
 {
         spm_pool pools[SP_MEMPOOLS_MAX];
         unsigned int count = sp_mempools_on(device, pools);
-        size_t released = 0;
+        size_t released = sp_vmm_trim(device->ordinal, 0);
 
         for (unsigned int i = 0; i < count; i++)
                 if (pools[i] != spared)

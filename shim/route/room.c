@@ -6,6 +6,7 @@
 
 #include "track/mempool.h"
 #include "track/state.h"
+#include "track/vmm.h"
 
 /* Less is not worth the question, which takes some microseconds. */
 #define LARGE ((size_t)64 << 20)
@@ -14,10 +15,10 @@ uint64_t sp_room_idle(const struct sp_device *device)
 {
         spm_pool pools[SP_MEMPOOLS_MAX];
         unsigned int count = sp_mempools_on(device, pools);
+        uint64_t sum = sp_vmm_kept(device->ordinal);
         struct spm_model *model = sp_model_enter();
         struct sp_context *context = NULL;
         struct spm_stats stats;
-        uint64_t sum = 0;
 
         while ((context = sp_context_each(context)))
                 if (context->device == device && !atomic_load(&context->gone) &&

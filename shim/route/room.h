@@ -16,7 +16,8 @@
 
 #include "track/context.h"
 
-/** sp_room_idle() - what the pools of @device hold and nobody uses, freed memory included. */
+/** sp_room_idle() - what is held of @device and nobody uses: of the pools, freed memory included,
+ * and what the program had mapped itself. */
 uint64_t sp_room_idle(const struct sp_device *device);
 
 /** sp_room_for() - false if @size bytes are more than is free on the current context's device and

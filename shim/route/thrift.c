@@ -9,12 +9,26 @@
 #include "track/limit.h"
 #include "track/mempool.h"
 #include "track/state.h"
+#include "track/vmm.h"
 
 #define GRAIN ((size_t)2 << 20) /* chunks are multiples of it */
 
+/* What is beyond, of what is kept of the program's own mappings. */
+static void trim_vmm(int device, uint64_t excess)
+{
+        uint64_t kept = sp_vmm_kept(device);
+
+        if (kept)
+                sp_vmm_trim(device, kept > excess ? kept - excess : 0);
+}
+
 bool sp_thrift_refuses(const struct sp_device *device, const struct spm_action *action)
 {
-        return !action->last && sp_limit_excess(device->ordinal, action->size) > 0;
+        uint64_t excess = action->last ? 0 : sp_limit_excess(device->ordinal, action->size);
+
+        if (excess)
+                trim_vmm(device->ordinal, excess);
+        return excess && sp_limit_excess(device->ordinal, action->size) > 0;
 }
 
 static void trim_pool(spm_pool pool, const struct sp_device *device)
@@ -55,8 +69,11 @@ void sp_thrift_trim(void)
         if (sp_config()->backing == SP_BACKING_NATIVE)
                 return;
         while ((device = sp_device_each(device))) {
+                uint64_t excess = sp_limit_excess(device->ordinal, 0);
                 struct sp_context *context = NULL;
 
+                if (excess)
+                        trim_vmm(device->ordinal, excess);
                 if (!device->has_vmm || !sp_limit_excess(device->ordinal, 0) || !trim_async(device))
                         continue;
                 while ((context = sp_context_each(context)))

@@ -13,6 +13,7 @@
 #include "route/route.h"
 #include "route/thrift.h"
 #include "track/state.h"
+#include "track/vmm.h"
 
 #define TICKS 10 /* to a decay: what is to go leaves in so many steps */
 
@@ -53,6 +54,7 @@ void sp_tick(void)
         now = now_ns();
         if (!is_due(now))
                 return;
+        sp_vmm_tick();
         do {
                 status = spm_tick(sp_model_enter(), now, &actions);
                 sp_model_leave();

@@ -147,6 +147,21 @@ void sp_ledger_put_back(const struct sp_ledger_entry *entry)
         sp_model_leave();
 }
 
+size_t sp_ledger_keep_counted(const struct sp_ledger_entry *entry)
+{
+        struct sp_ledger_node *node;
+        size_t counted = 0;
+
+        sp_model_enter();
+        node = taken_locked(entry);
+        if (node) {
+                counted = node->entry.counted;
+                node->entry.counted = 0;
+        }
+        sp_model_leave();
+        return counted;
+}
+
 void sp_ledger_freed(const struct sp_ledger_entry *entry, const char *function)
 {
         struct sp_ledger_node *node;

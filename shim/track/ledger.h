@@ -95,6 +95,10 @@ void sp_ledger_put_back(const struct sp_ledger_entry *entry);
  */
 void sp_ledger_freed(const struct sp_ledger_entry *entry, const char *function);
 
+/** sp_ledger_keep_counted() - what was taken stays where it is: what it counts for against a limit,
+ * which is returned, is the caller's to give back. */
+size_t sp_ledger_keep_counted(const struct sp_ledger_entry *entry);
+
 /**
  * sp_ledger_free_ended() - the rest of a free, by what it returned
  * @entry:  what was taken, or NULL if nothing was
@@ -121,6 +125,10 @@ void sp_ledger_map(uint64_t address, size_t bytes, uint64_t handle);
 
 /** sp_ledger_unmap() - every mapping within the range has ended. */
 void sp_ledger_unmap(uint64_t address, size_t bytes);
+
+/** sp_ledger_below_peak() - with @more bytes, what is cuMemCreate memory on @device below the most
+ * that ever was? */
+uint64_t sp_ledger_below_peak(int device, uint64_t more);
 
 /* misuse */
 

@@ -58,7 +58,8 @@ struct sp_ledger {
         size_t history;
         struct sp_ledger_node *spare;
         uint64_t sequence;
-        struct sp_ledger_totals totals; /* @pooled counts what the driver served */
+        struct sp_ledger_totals totals;              /* @pooled counts what the driver served */
+        struct spm_tally created[SP_LEDGER_DEVICES]; /* of SP_KIND_VMM; its peak is not reset */
         struct sp_finding findings[SP_LEDGER_FINDINGS];
         size_t finding_count;
         unsigned int scans; /* walks over all nodes that a bad free has cost */
@@ -67,6 +68,12 @@ struct sp_ledger {
 extern struct sp_ledger sp_ledger;
 
 enum sp_space sp_space_of(enum sp_kind kind);
+
+/** sp_ledger_device() - where the figures of a device are. */
+static inline int sp_ledger_device(int device)
+{
+        return device < SP_LEDGER_DEVICES ? device : SP_LEDGER_DEVICES - 1;
+}
 
 /** sp_ledger_device_tally() - of device memory on @device; NULL for other kinds and places. */
 struct spm_tally *sp_ledger_device_tally(enum sp_kind kind, int device);

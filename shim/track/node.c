@@ -81,17 +81,21 @@ struct spm_tally *sp_ledger_device_tally(enum sp_kind kind, int device)
 {
         if (kind >= SP_KIND_PINNED || device < 0)
                 return NULL;
-        return &sp_ledger.totals
-                        .device[device < SP_LEDGER_DEVICES ? device : SP_LEDGER_DEVICES - 1];
+        return &sp_ledger.totals.device[sp_ledger_device(device)];
 }
 
 void sp_node_count_locked(const struct sp_ledger_node *node, bool alive)
 {
         const struct sp_ledger_entry *entry = &node->entry;
-        struct spm_tally *tallies[] = {&sp_ledger.totals.kind[entry->kind].tally,
-                                       sp_ledger_device_tally(entry->kind, entry->device)};
+        struct spm_tally *tallies[] = {
+                &sp_ledger.totals.kind[entry->kind].tally,
+                sp_ledger_device_tally(entry->kind, entry->device),
+                entry->kind == SP_KIND_VMM && entry->device >= 0
+                        ? &sp_ledger.created[sp_ledger_device(entry->device)]
+                        : NULL,
+        };
 
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
                 if (tallies[i] && alive)
                         spm_tally_add(tallies[i], entry->bytes);
                 else if (tallies[i])

@@ -100,6 +100,18 @@ drop:
         sp_model_leave();
 }
 
+uint64_t sp_ledger_below_peak(int device, uint64_t more)
+{
+        const struct spm_tally *created = &sp_ledger.created[sp_ledger_device(device)];
+        uint64_t bytes, high;
+
+        sp_model_enter();
+        bytes = created->bytes + more;
+        high = created->bytes_high;
+        sp_model_leave();
+        return high > bytes ? high - bytes : 0;
+}
+
 void sp_ledger_map(uint64_t address, size_t bytes, uint64_t handle)
 {
         struct sp_ledger_entry entry = {

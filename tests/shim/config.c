@@ -407,7 +407,7 @@ Test(only, selects_by_the_name_without_its_folder)
 
 Test(help, names_every_option_with_its_values_and_its_sentence)
 {
-        char bytes[4096];
+        char bytes[8192];
         struct sp_text text;
         size_t count;
         const struct sp_option *options = sp_config_options(&count);
@@ -437,6 +437,8 @@ Test(help, the_words_of_a_choice_are_in_the_order_of_its_enum)
                 {"STREAMPOOL_FREE", SP_FREE_MODE_SYNC, "sync"},
                 {"STREAMPOOL_BACKING", SP_BACKING_VMM, "vmm"},
                 {"STREAMPOOL_BACKING", SP_BACKING_NATIVE, "native"},
+                {"STREAMPOOL_VMM", SP_VMM_REUSE, "reuse"},
+                {"STREAMPOOL_VMM", SP_VMM_PASS, "pass"},
                 {"STREAMPOOL_GROWTH", SP_GROWTH_SPEED, "speed"},
                 {"STREAMPOOL_GROWTH", SP_GROWTH_TIGHT, "tight"},
                 {"STREAMPOOL_FORMAT", SP_FORMAT_TEXT, "text"},

@@ -56,6 +56,8 @@ static const char *const refused[] = {
         /* batches */
         "cuMemcpyBatchAsync", "cuMemcpyBatchAsync_v2", "cuMemcpy3DBatchAsync",
         "cuMemcpy3DBatchAsync_v2", "cuMemBatchDecompressAsync",
+        /* objects of several devices */
+        "cuMulticastBindMem", "cuMulticastBindAddr",
         /* what belongs to other libraries */
         "cuSignalExternalSemaphoresAsync", "cuWaitExternalSemaphoresAsync",
         "cuGraphicsMapResources", "cuGraphicsUnmapResources"};

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * VMM, kept -- how much, for how long, and what the books say meanwhile
+ */
+
+#include <pthread.h>
+
+#include "route/tick.h"
+#include "tests/shim/mapping.h"
+#include "track/limit.h"
+
+TestSuite(vmm_kept, .init = start_mapping);
+
+/* how much */
+
+Test(vmm_kept, no_more_than_64_MiB_of_a_device_the_oldest_goes)
+{
+        struct array arrays[5];
+
+        for (int i = 0; i < 5; i++)
+                arrays[i] = make(16 * MIB);
+        for (int i = 0; i < 5; i++)
+                give(arrays[i]);
+        cr_expect_eq(in_use(0), 64 * MIB);
+        for (int i = 0; i < 4; i++) {
+                struct array array = make(16 * MIB);
+
+                cr_expect_eq(array.va, arrays[4 - i].va, "the youngest first");
+        }
+        give(make_on(1, 16 * MIB));
+        cr_expect_eq(sp_vmm_kept(0), 0);
+        cr_expect_eq(sp_vmm_kept(1), 16 * MIB);
+}
+
+Test(vmm_kept, memory_that_the_program_keeps_for_itself_is_unmapped_beyond_that)
+{
+        struct array arrays[5];
+
+        for (int i = 0; i < 5; i++)
+                arrays[i] = make(16 * MIB);
+        sim_calls_reset();
+        for (int i = 0; i < 5; i++)
+                ok(sp_on_cuMemUnmap(arrays[i].va, arrays[i].size));
+        cr_expect_eq(sim_calls("cuMemUnmap"), 1);
+        cr_expect_eq(sp_vmm_kept(0), 0);
+}
+
+Test(vmm_kept, never_more_than_the_program_itself_had_at_once)
+{
+        struct array small[4], large;
+
+        for (int i = 0; i < 4; i++)
+                small[i] = make(4 * MIB);
+        for (int i = 0; i < 4; i++)
+                give(small[i]);
+        sim_memory_high_reset(0);
+        large = make(10 * MIB);
+        cr_expect_eq(sp_vmm_kept(0), 4 * MIB);
+        give(large);
+        give(make(16 * MIB));
+        cr_expect_leq(in_use(0), 16 * MIB);
+        cr_expect_leq(sim_memory_high(0), 16 * MIB);
+}
+
+Test(vmm_kept, other_memory_of_the_program_counts_for_that)
+{
+        struct array large = make(40 * MIB), small;
+
+        give(large);
+        small = make(32 * MIB);
+        give(small);
+        cr_expect_eq(sp_vmm_kept(0), 32 * MIB);
+        large = make(40 * MIB);
+        cr_expect_eq(sp_vmm_kept(0), 0);
+        cr_expect_eq(in_use(0), 40 * MIB);
+}
+
+/* for how long */
+
+Test(vmm_kept, what_is_short_of_memory_gets_it)
+{
+        CUmemGenericAllocationHandle handle;
+        CUdeviceptr pointer;
+        struct array one;
+        size_t pitch;
+
+        give(make(4 * MIB));
+        sim_fail("cuMemAllocPitch_v2", 1, CUDA_ERROR_OUT_OF_MEMORY);
+        ok(sp_on_cuMemAllocPitch_v2(&pointer, &pitch, 64, 1, 4));
+        cr_expect_eq(sp_vmm_kept(0), 0);
+
+        give(make(4 * MIB));
+        one = make_on(1, 4 * MIB);
+        give(make_on(1, 4 * MIB));
+        give(one);
+        sim_fail("cuMemCreate", 1, CUDA_ERROR_OUT_OF_MEMORY);
+        ok(create(&handle, 2 * MIB, 1));
+        cr_expect_eq(sp_vmm_kept(1), 0, "whatever context is current");
+        cr_expect_eq(sp_vmm_kept(0), 4 * MIB);
+}
+
+Test(vmm_kept, the_pools_grow_instead)
+{
+        CUdeviceptr pointer;
+
+        give(make(4 * MIB));
+        sim_fail("cuMemCreate", 1, CUDA_ERROR_OUT_OF_MEMORY);
+        sim_fail("cuMemCreate", 2, CUDA_ERROR_OUT_OF_MEMORY);
+        ok(sp_on_cuMemAlloc_v2(&pointer, MIB));
+        cr_expect_eq(sp_vmm_kept(0), 0);
+        ok(sp_on_cuMemFree_v2(pointer));
+}
+
+Test(vmm_kept, it_goes_with_the_context)
+{
+        CUcontext context;
+        CUdeviceptr pointer;
+
+        ok(sp_on_cuMemAlloc_v2(&pointer, MIB));
+        give(make(4 * MIB));
+        ok(sp_on_cuDevicePrimaryCtxReset_v2(0));
+        cr_expect_eq(sp_vmm_kept(0), 0);
+        ok(sp_driver.cuDevicePrimaryCtxRetain(&context, 0));
+}
+
+/* One tick is a tenth of the decay. */
+Test(vmm_kept, what_is_idle_for_long_goes)
+{
+        struct array one = make(4 * MIB), two = make(2 * MIB);
+
+        give(one);
+        for (int i = 0; i < 5; i++)
+                sp_vmm_tick();
+        give(two);
+        for (int i = 0; i < 5; i++)
+                sp_vmm_tick();
+        cr_expect_eq(sp_vmm_kept(0), 6 * MIB);
+        sp_vmm_tick();
+        cr_expect_eq(sp_vmm_kept(0), 2 * MIB);
+        for (int i = 0; i < 5; i++)
+                sp_vmm_tick();
+        cr_expect_eq(sp_vmm_kept(0), 0);
+}
+
+Test(vmm_set, the_programs_waits_bring_the_time)
+{
+        setenv("STREAMPOOL_DECAY", "10ms", 1);
+        start_mapping();
+        give(make(4 * MIB));
+        for (int i = 0; i < 10000 && sp_vmm_kept(0); i++) {
+                const struct timespec moment = {.tv_nsec = 1000000};
+
+                nanosleep(&moment, NULL);
+                ok(sp_on_cuCtxSynchronize());
+        }
+        cr_expect_eq(in_use(0), 0);
+}
+
+/* where nothing is kept */
+
+static void expect_passed_on(void)
+{
+        start_mapping();
+        sim_calls_reset();
+        give(make(4 * MIB));
+        give(make(4 * MIB));
+        cr_expect_eq(sim_calls_all(), 14);
+        cr_expect_eq(in_use(0), 0);
+}
+
+Test(vmm_set, nothing_if_it_is_not_wanted)
+{
+        setenv("STREAMPOOL_VMM", "pass", 1);
+        expect_passed_on();
+}
+
+Test(vmm_set, nothing_by_who_only_looks)
+{
+        setenv("STREAMPOOL_MODE", "observe", 1);
+        expect_passed_on();
+}
+
+Test(vmm_kept, nothing_while_something_captures)
+{
+        struct array one = make(4 * MIB), two = make(2 * MIB);
+        CUstream stream;
+        CUgraph graph;
+
+        give(two);
+        ok(sp_on_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+        ok(sp_on_cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+        give(one);
+        cr_expect_eq(sp_vmm_kept(0), 2 * MIB);
+        sim_calls_reset();
+        two = make(2 * MIB);
+        cr_expect_eq(sim_calls("cuMemCreate"), 1);
+        ok(sp_on_cuStreamEndCapture(stream, &graph));
+        give(two);
+        cr_expect_eq(sp_vmm_kept(0), 4 * MIB);
+}
+
+Test(vmm_kept, nothing_once_a_context_has_failed)
+{
+        struct array array = make(4 * MIB);
+        CUdeviceptr pointer;
+
+        ok(sp_on_cuMemAlloc_v2(&pointer, MIB));
+        sim_poison(CUDA_ERROR_ILLEGAL_ADDRESS);
+        cr_expect_eq(sp_on_cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+        sim_calls_reset();
+        sp_on_cuMemUnmap(array.va, array.size);
+        sp_on_cuMemRelease(array.handle);
+        sp_on_cuMemAddressFree(array.va, array.size);
+        cr_expect_eq(sim_calls_all(), 3);
+}
+
+Test(vmm_kept, nothing_new_after_failing_open)
+{
+        struct array one = make(4 * MIB), two = make(2 * MIB);
+
+        ok(sp_on_cuMemUnmap(one.va, one.size));
+        sp_life_off("a test");
+        give(two);
+        ok(sp_on_cuMemRelease(one.handle));
+        ok(sp_on_cuMemAddressFree(one.va, one.size));
+        cr_expect_eq(in_use(0), 0);
+}
+
+/* the books */
+
+Test(vmm_kept, released_is_released)
+{
+        struct array array = make(4 * MIB);
+
+        give(array);
+        cr_expect_eq(ledger().kind[SP_KIND_VMM].tally.bytes, 0);
+        cr_expect_eq(ledger().kind[SP_KIND_VMM].tally.freed, 1);
+        cr_expect_eq(ledger().kind[SP_KIND_MAPPED].tally.count, 0);
+        cr_expect_eq(ledger().device[0].bytes, 0);
+        array = make(4 * MIB);
+        cr_expect_eq(ledger().kind[SP_KIND_VMM].tally.bytes, 4 * MIB);
+        cr_expect_eq(ledger().kind[SP_KIND_VMM].tally.made, 2);
+        cr_expect_eq(ledger().kind[SP_KIND_MAPPED].tally.count, 1);
+        ok(sp_on_cuMemRelease(array.handle));
+        cr_expect_eq(ledger().kind[SP_KIND_VMM].tally.bytes, 4 * MIB, "it is mapped still");
+        ok(sp_on_cuMemUnmap(array.va, array.size));
+        cr_expect_eq(ledger().kind[SP_KIND_VMM].tally.bytes, 0);
+        cr_expect_eq(in_use(0), 0);
+}
+
+Test(vmm_kept, a_second_release_is_found)
+{
+        struct array array = make(4 * MIB);
+
+        give(array);
+        cr_expect_eq(sp_on_cuMemRelease(array.handle), CUDA_ERROR_INVALID_VALUE);
+        cr_expect_eq(ledger().findings[SP_FINDING_DOUBLE_FREE], 1);
+        cr_expect_eq(in_use(0), 0);
+        cr_expect_eq(sp_on_cuMemAddressFree(array.va, array.size), CUDA_ERROR_INVALID_VALUE);
+        cr_expect_eq(sp_on_cuMemUnmap(array.va, array.size), CUDA_ERROR_INVALID_VALUE);
+}
+
+Test(vmm_kept, a_second_unmap_is_answered_by_the_driver)
+{
+        struct array array = make(4 * MIB);
+
+        ok(sp_on_cuMemUnmap(array.va, array.size));
+        ok(sp_on_cuMemUnmap(array.va, array.size));
+        ok(sp_on_cuMemAddressFree(array.va, array.size));
+        cr_expect_eq(sp_on_cuMemUnmap(array.va, array.size), CUDA_ERROR_INVALID_VALUE);
+        cr_expect_eq(sp_on_cuMemMap(array.va, array.size, 0, array.handle, 0),
+                     CUDA_ERROR_INVALID_VALUE);
+        ok(sp_on_cuMemRelease(array.handle));
+        cr_expect_eq(sp_vmm_kept(0), 0);
+        cr_expect_eq(in_use(0), 0);
+}
+
+Test(vmm_kept, it_is_free_for_cuMemGetInfo)
+{
+        struct array array;
+        size_t before, now, total;
+
+        ok(sp_on_cuMemGetInfo_v2(&before, &total));
+        array = make(4 * MIB);
+        ok(sp_on_cuMemGetInfo_v2(&now, &total));
+        cr_expect_eq(before - now, 4 * MIB);
+        ok(sp_on_cuMemUnmap(array.va, array.size));
+        ok(sp_on_cuMemGetInfo_v2(&now, &total));
+        cr_expect_eq(before - now, 4 * MIB);
+        ok(sp_on_cuMemRelease(array.handle));
+        ok(sp_on_cuMemGetInfo_v2(&now, &total));
+        cr_expect_eq(before, now);
+        cr_expect_eq(in_use(0), 4 * MIB);
+}
+
+/* the limit */
+
+static void start_limited(void)
+{
+        setenv("STREAMPOOL_LIMIT", "16M", 1);
+        setenv("STREAMPOOL_LOG", "0", 1);
+        start_mapping();
+}
+
+Test(vmm_set, it_counts_against_the_limit_until_it_goes, .init = start_limited)
+{
+        struct array array = make(4 * MIB);
+
+        cr_expect_eq(sp_limit_counted(0), 4 * MIB);
+        for (int i = 0; i < 3; i++) {
+                give(array);
+                cr_expect_eq(sp_limit_counted(0), 4 * MIB);
+                array = make(4 * MIB);
+                cr_expect_eq(sp_limit_counted(0), 4 * MIB);
+        }
+        give(array);
+        sp_vmm_trim(0, 0);
+        cr_expect_eq(sp_limit_counted(0), 0);
+}
+
+Test(vmm_set, the_limit_refuses_nothing_for_it, .init = start_limited)
+{
+        struct array one = make(8 * MIB), two = make(6 * MIB);
+        CUmemGenericAllocationHandle handle;
+        CUdeviceptr pointer;
+
+        give(two);
+        two = make(8 * MIB);
+        cr_expect_eq(create(&handle, 2 * MIB, 0), CUDA_ERROR_OUT_OF_MEMORY);
+        give(one);
+        give(two);
+        ok(sp_on_cuMemAlloc_v2(&pointer, 10 * MIB));
+        cr_expect_leq(sp_limit_counted(0), 16 * MIB);
+        ok(sp_on_cuMemFree_v2(pointer));
+}
+
+/* threads */
+
+#define THREADS 6
+#define ROUNDS  300
+
+static pthread_barrier_t barrier;
+static atomic_bool is_over;
+
+static void *work(void *seed)
+{
+        unsigned int random = (unsigned int)(uintptr_t)seed;
+        CUcontext context;
+
+        cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
+        pthread_barrier_wait(&barrier);
+        for (int i = 0; i < ROUNDS; i++) {
+                struct array one = make(2 * MIB * (1 + rand_r(&random) % 2));
+                struct array two = make(2 * MIB);
+
+                cr_assert_eq(cuMemsetD8_v2(one.va, 1, one.size), CUDA_SUCCESS);
+                cr_assert_eq(cuMemsetD8_v2(two.va, 1, two.size), CUDA_SUCCESS);
+                cr_assert_eq(cuCtxSynchronize(), CUDA_SUCCESS);
+                give(one);
+                give(two);
+        }
+        return NULL;
+}
+
+static void *trim(void *unused)
+{
+        (void)unused;
+        while (!atomic_load(&is_over)) {
+                sp_vmm_trim(0, 4 * MIB);
+                sp_vmm_settle_range(0, SIZE_MAX);
+        }
+        return NULL;
+}
+
+Test(vmm_kept, many_threads_and_one_that_takes_it_all_away)
+{
+        pthread_t threads[THREADS], trimmer;
+
+        pthread_barrier_init(&barrier, NULL, THREADS);
+        cr_assert_eq(pthread_create(&trimmer, NULL, trim, NULL), 0);
+        for (uintptr_t i = 0; i < THREADS; i++)
+                cr_assert_eq(pthread_create(&threads[i], NULL, work, (void *)(i + 1)), 0);
+        for (int i = 0; i < THREADS; i++)
+                pthread_join(threads[i], NULL);
+        atomic_store(&is_over, true);
+        pthread_join(trimmer, NULL);
+        sp_vmm_trim(0, 0);
+        cr_expect_eq(in_use(0), 0);
+        cr_expect_eq(sp_limit_counted(0), 0);
+        cr_expect_eq(ledger().kind[SP_KIND_VMM].tally.bytes, 0);
+        cr_expect_eq(ledger().kind[SP_KIND_MAPPED].tally.count, 0);
+}
