@@ -90,15 +90,20 @@ struct sp_vmm_memory *sp_vmm_pair_locked(CUdeviceptr base, size_t size)
         return range && range->size == size ? range->memory : NULL;
 }
 
+static bool is_used(const struct sp_vmm_range *range)
+{
+        return range->memory && range->memory->is_mapped;
+}
+
 struct sp_vmm_memory *sp_vmm_used_in_locked(CUdeviceptr base, size_t size)
 {
-        struct sp_vmm_memory *exact = sp_vmm_pair_locked(base, size);
+        struct sp_vmm_range *range = sp_vmm_find_range_locked(base);
 
-        if (exact)
-                return exact->is_mapped ? exact : NULL;
-        for (struct sp_vmm_range *range = ranges; range; range = range->hh.next)
-                if (range->memory && range->memory->is_mapped && range->base < base + size &&
-                    base < range->base + range->size)
+        /* All of it is in one range, as a rule. */
+        if (range && size <= range->size)
+                return is_used(range) ? range->memory : NULL;
+        for (range = ranges; range; range = range->hh.next)
+                if (is_used(range) && range->base < base + size && base < range->base + range->size)
                         return range->memory;
         return NULL;
 }

@@ -66,6 +66,40 @@ Test(vmm, two_halves_of_two_pairs_find_each_other)
         cr_expect_neq(one.va, two.va);
 }
 
+Test(vmm, a_half_is_not_exchanged_for_what_was_given_back_later)
+{
+        struct array one = make(4 * MIB), two = make(4 * MIB);
+        CUdeviceptr va;
+
+        give(one);
+        ok(create(&one.handle, 4 * MIB, 0));
+        give(two);
+        ok(sp_on_cuMemAddressReserve(&va, 4 * MIB, 0, 0, 0));
+        cr_expect_eq(va, one.va);
+        ok(sp_on_cuMemMap(va, 4 * MIB, 0, one.handle, 0));
+        give(one);
+        ok(sp_on_cuMemAddressReserve(&one.va, 4 * MIB, 0, 0, 0));
+        give(make(2 * MIB));
+        ok(create(&one.handle, 4 * MIB, 0));
+        sim_calls_reset();
+        ok(sp_on_cuMemMap(one.va, 4 * MIB, 0, one.handle, 0));
+        cr_expect_eq(sim_calls_all(), 0);
+}
+
+Test(vmm, addresses_that_the_program_keeps_are_not_given_out_with_new_memory)
+{
+        struct array one = make(4 * MIB), two;
+
+        ok(sp_on_cuMemUnmap(one.va, one.size));
+        ok(sp_on_cuMemRelease(one.handle));
+        sim_calls_reset();
+        two = make(4 * MIB);
+        cr_expect_eq(sim_calls("cuMemCreate"), 1);
+        cr_expect_neq(two.va, one.va);
+        ok(sp_on_cuMemAddressFree(one.va, one.size));
+        cr_expect_eq(sp_vmm_kept(0), 4 * MIB);
+}
+
 Test(vmm, memory_stays_where_it_was_mapped_when_the_program_maps_it_there_again)
 {
         struct array array = make(4 * MIB);
@@ -105,6 +139,7 @@ Test(vmm, other_properties_or_another_size_are_the_drivers)
         ok(create(&handle, 2 * MIB, 0));
         ok(create(&handle, 4 * MIB, 1));
         cr_expect_eq(sim_calls("cuMemCreate"), 3);
+        cr_expect_eq(sp_vmm_kept(0), 4 * MIB);
         ok(sp_on_cuMemAddressReserve(&va, 2 * MIB, 0, 0, 0));
         ok(sp_on_cuMemAddressReserve(&va, 4 * MIB, (size_t)1 << 40, 0, 0));
         cr_expect_eq(sim_calls("cuMemAddressReserve"), 2);
@@ -122,14 +157,18 @@ Test(vmm, what_the_driver_refuses_it_is_asked)
         cr_expect_eq(
                 sp_on_cuMemSetAccess(array.va, array.size, &(CUmemAccessDesc){.location.id = 0}, 0),
                 CUDA_ERROR_INVALID_VALUE);
-        ok(allow_rw(array.va, array.size, 0));
         give(array);
+        array = make(4 * MIB);
+        give(array);
+        cr_expect_eq(sp_vmm_kept(0), 4 * MIB);
         cr_expect_eq(sp_on_cuMemCreate(NULL, 4 * MIB, &prop, 0), CUDA_ERROR_INVALID_VALUE);
         cr_expect_eq(sp_on_cuMemCreate(&handle, 4 * MIB, NULL, 0), CUDA_ERROR_INVALID_VALUE);
         cr_expect_eq(sp_on_cuMemCreate(&handle, 4 * MIB, &prop, 1), CUDA_ERROR_INVALID_VALUE);
         cr_expect_eq(sp_on_cuMemAddressReserve(NULL, 4 * MIB, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
-        cr_expect_eq(sp_on_cuMemAddressReserve(&va, 4 * MIB, 3, 0, 0), CUDA_ERROR_INVALID_VALUE);
+        cr_expect_eq(sp_on_cuMemAddressReserve(&va, 4 * MIB, array.va, 0, 0),
+                     CUDA_ERROR_INVALID_VALUE, "no power of two");
         cr_expect_eq(sp_on_cuMemAddressReserve(&va, 4 * MIB, 0, 0, 1), CUDA_ERROR_INVALID_VALUE);
+        cr_expect_eq(sp_vmm_kept(0), 4 * MIB);
         cr_expect_eq(handle, 5);
         cr_expect_eq(va, 5);
 }
@@ -220,6 +259,64 @@ Test(vmm, one_unmap_can_end_several)
         cr_expect_eq(in_use(0), 0);
         cr_expect_eq(ledger().kind[SP_KIND_MAPPED].tally.count, 0);
         cr_expect_eq(ledger().kind[SP_KIND_VMM].tally.count, 0);
+}
+
+Test(vmm, what_the_driver_unmapped_can_be_a_pair_again)
+{
+        struct array one = make(4 * MIB), two = make(4 * MIB);
+        CUdeviceptr low = one.va < two.va ? one.va : two.va;
+
+        ok(sp_on_cuMemUnmap(low, 8 * MIB));
+        cr_expect_eq(allow_rw(one.va, one.size, 0), CUDA_ERROR_INVALID_VALUE);
+        ok(sp_on_cuMemMap(one.va, one.size, 0, one.handle, 0));
+        ok(allow_rw(one.va, one.size, 0));
+        give(one);
+        cr_expect_eq(sp_vmm_kept(0), 4 * MIB);
+}
+
+Test(vmm, a_pair_of_which_the_program_has_half_is_not_mapped)
+{
+        struct array array = make(4 * MIB);
+        CUmemGenericAllocationHandle handle;
+
+        ok(sp_on_cuMemUnmap(array.va, array.size));
+        ok(sp_on_cuMemRelease(array.handle));
+        cr_expect_eq(sp_on_cuMemMap(array.va, array.size, 0, array.handle, 0),
+                     CUDA_ERROR_INVALID_VALUE);
+        ok(sp_on_cuMemAddressFree(array.va, array.size));
+        array = make(4 * MIB);
+        give(array);
+        ok(create(&handle, 4 * MIB, 0));
+        cr_expect_eq(sp_on_cuMemMap(array.va, array.size, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
+        ok(sp_on_cuMemRelease(handle));
+        cr_expect_eq(in_use(0), 0);
+}
+
+Test(vmm, a_part_of_the_memory_is_mapped_by_the_driver)
+{
+        struct array array = make(4 * MIB);
+        CUdeviceptr va;
+
+        cr_expect_eq(sp_on_cuMemMap(array.va, 2 * MIB, 2 * MIB, array.handle, 0),
+                     CUDA_ERROR_NOT_SUPPORTED);
+        give(array);
+        array = make(4 * MIB);
+        ok(sp_on_cuMemUnmap(array.va, array.size));
+        cr_expect_eq(sp_on_cuMemMap(array.va, array.size, 2 * MIB, array.handle, 0),
+                     CUDA_ERROR_NOT_SUPPORTED);
+        ok(sp_on_cuMemAddressReserve(&va, 2 * MIB, 0, 0, 0));
+        ok(sp_on_cuMemMap(va, 2 * MIB, 0, array.handle, 0));
+        ok(sp_on_cuMemUnmap(va, 2 * MIB));
+        ok(sp_on_cuMemRelease(array.handle));
+        cr_expect_eq(in_use(0), 0);
+}
+
+Test(vmm, access_to_what_was_unmapped_is_refused)
+{
+        struct array array = make(4 * MIB);
+
+        ok(sp_on_cuMemUnmap(array.va, array.size));
+        cr_expect_eq(allow_rw(array.va, array.size, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
 Test(vmm, parts_are_refused_as_the_driver_refuses_them)

@@ -16,19 +16,20 @@ TestSuite(vmm_kept, .init = start_mapping);
 
 Test(vmm_kept, no_more_than_64_MiB_of_a_device_the_oldest_goes)
 {
-        struct array arrays[5];
+        struct array arrays[5], other = make_on(1, 16 * MIB);
 
         for (int i = 0; i < 5; i++)
                 arrays[i] = make(16 * MIB);
         for (int i = 0; i < 5; i++)
                 give(arrays[i]);
+        give(other);
+        cr_expect_eq(sp_vmm_kept(1), 16 * MIB);
         cr_expect_eq(in_use(0), 64 * MIB);
         for (int i = 0; i < 4; i++) {
                 struct array array = make(16 * MIB);
 
                 cr_expect_eq(array.va, arrays[4 - i].va, "the youngest first");
         }
-        give(make_on(1, 16 * MIB));
         cr_expect_eq(sp_vmm_kept(0), 0);
         cr_expect_eq(sp_vmm_kept(1), 16 * MIB);
 }
@@ -51,16 +52,17 @@ Test(vmm_kept, never_more_than_the_program_itself_had_at_once)
         struct array small[4], large;
 
         for (int i = 0; i < 4; i++)
-                small[i] = make(4 * MIB);
+                small[i] = make(8 * MIB);
         for (int i = 0; i < 4; i++)
                 give(small[i]);
+        cr_expect_eq(sp_vmm_kept(0), 32 * MIB);
         sim_memory_high_reset(0);
-        large = make(10 * MIB);
-        cr_expect_eq(sp_vmm_kept(0), 4 * MIB);
+        large = make(20 * MIB);
+        cr_expect_eq(sp_vmm_kept(0), 8 * MIB, "34 MiB together are the most, and 8 MiB too much");
         give(large);
-        give(make(16 * MIB));
-        cr_expect_leq(in_use(0), 16 * MIB);
-        cr_expect_leq(sim_memory_high(0), 16 * MIB);
+        give(make(32 * MIB));
+        cr_expect_leq(in_use(0), 34 * MIB);
+        cr_expect_leq(sim_memory_high(0), 34 * MIB);
 }
 
 Test(vmm_kept, other_memory_of_the_program_counts_for_that)
@@ -162,7 +164,6 @@ Test(vmm_set, the_programs_waits_bring_the_time)
 static void expect_passed_on(void)
 {
         start_mapping();
-        sim_calls_reset();
         give(make(4 * MIB));
         give(make(4 * MIB));
         cr_expect_eq(sim_calls_all(), 14);
@@ -235,12 +236,12 @@ Test(vmm_kept, released_is_released)
 
         give(array);
         cr_expect_eq(ledger().kind[SP_KIND_VMM].tally.bytes, 0);
-        cr_expect_eq(ledger().kind[SP_KIND_VMM].tally.freed, 1);
+        cr_expect_eq(ledger().kind[SP_KIND_VMM].tally.freed, 3);
         cr_expect_eq(ledger().kind[SP_KIND_MAPPED].tally.count, 0);
         cr_expect_eq(ledger().device[0].bytes, 0);
         array = make(4 * MIB);
         cr_expect_eq(ledger().kind[SP_KIND_VMM].tally.bytes, 4 * MIB);
-        cr_expect_eq(ledger().kind[SP_KIND_VMM].tally.made, 2);
+        cr_expect_eq(ledger().kind[SP_KIND_VMM].tally.made, 4);
         cr_expect_eq(ledger().kind[SP_KIND_MAPPED].tally.count, 1);
         ok(sp_on_cuMemRelease(array.handle));
         cr_expect_eq(ledger().kind[SP_KIND_VMM].tally.bytes, 4 * MIB, "it is mapped still");
@@ -259,6 +260,16 @@ Test(vmm_kept, a_second_release_is_found)
         cr_expect_eq(in_use(0), 0);
         cr_expect_eq(sp_on_cuMemAddressFree(array.va, array.size), CUDA_ERROR_INVALID_VALUE);
         cr_expect_eq(sp_on_cuMemUnmap(array.va, array.size), CUDA_ERROR_INVALID_VALUE);
+}
+
+Test(vmm_kept, a_second_free_of_addresses_is_refused)
+{
+        struct array array = make(4 * MIB);
+
+        give(array);
+        cr_expect_eq(sp_on_cuMemAddressFree(array.va, array.size), CUDA_ERROR_INVALID_VALUE);
+        cr_expect_eq(sp_on_cuMemRelease(array.handle), CUDA_ERROR_INVALID_VALUE);
+        cr_expect_eq(ledger().findings[SP_FINDING_DOUBLE_FREE], 1);
 }
 
 Test(vmm_kept, a_second_unmap_is_answered_by_the_driver)
@@ -298,7 +309,7 @@ Test(vmm_kept, it_is_free_for_cuMemGetInfo)
 
 static void start_limited(void)
 {
-        setenv("STREAMPOOL_LIMIT", "16M", 1);
+        setenv("STREAMPOOL_LIMIT", "34M", 1);
         setenv("STREAMPOOL_LOG", "0", 1);
         start_mapping();
 }
@@ -321,18 +332,59 @@ Test(vmm_set, it_counts_against_the_limit_until_it_goes, .init = start_limited)
 
 Test(vmm_set, the_limit_refuses_nothing_for_it, .init = start_limited)
 {
-        struct array one = make(8 * MIB), two = make(6 * MIB);
+        struct array one = make(16 * MIB), two = make(16 * MIB);
         CUmemGenericAllocationHandle handle;
         CUdeviceptr pointer;
 
         give(two);
-        two = make(8 * MIB);
+        two = make(18 * MIB);
         cr_expect_eq(create(&handle, 2 * MIB, 0), CUDA_ERROR_OUT_OF_MEMORY);
         give(one);
         give(two);
+        cr_expect_eq(sp_vmm_kept(0), 34 * MIB);
         ok(sp_on_cuMemAlloc_v2(&pointer, 10 * MIB));
+        cr_expect_leq(sp_limit_counted(0), 34 * MIB);
+        ok(sp_on_cuMemFree_v2(pointer));
+}
+
+Test(vmm_set, memory_of_a_device_that_nothing_else_is_known_of_makes_room, .init = start_limited)
+{
+        struct array one = make_on(1, 16 * MIB), two = make_on(1, 16 * MIB);
+        CUmemGenericAllocationHandle handle;
+
+        give(one);
+        ok(create(&handle, 18 * MIB, 1));
+        cr_expect_eq(sp_limit_counted(1), 34 * MIB);
+        give(two);
+}
+
+Test(vmm_set, beyond_the_soft_limit_it_goes_before_a_pool_grows)
+{
+        CUdeviceptr pointer;
+
+        setenv("STREAMPOOL_SOFT_LIMIT", "16M", 1);
+        start_mapping();
+        give(make(12 * MIB));
+        ok(sp_on_cuMemAlloc_v2(&pointer, 8 * MIB));
+        cr_expect_eq(sp_vmm_kept(0), 0);
         cr_expect_leq(sp_limit_counted(0), 16 * MIB);
         ok(sp_on_cuMemFree_v2(pointer));
+}
+
+Test(vmm_set, beyond_the_soft_limit_it_goes_at_the_next_wait)
+{
+        struct array one, two;
+
+        setenv("STREAMPOOL_SOFT_LIMIT", "16M", 1);
+        start_mapping();
+        one = make(12 * MIB);
+        two = make(12 * MIB);
+        give(one);
+        ok(sp_on_cuCtxSynchronize());
+        cr_expect_eq(sp_vmm_kept(0), 0);
+        give(two);
+        ok(sp_on_cuCtxSynchronize());
+        cr_expect_eq(sp_vmm_kept(0), 12 * MIB);
 }
 
 /* threads */
