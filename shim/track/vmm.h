@@ -64,7 +64,8 @@ bool sp_vmm_free(CUdeviceptr base, size_t size);
 
 /* before the driver is asked */
 
-/** sp_vmm_begin_create() - makes room for @size bytes: below the peak, and below the limit. */
+/** sp_vmm_begin_create() - makes room for @size bytes: what is kept goes that would pass the peak.
+ */
 void sp_vmm_begin_create(int device, size_t size);
 void sp_vmm_end_create(int device, size_t size);
 

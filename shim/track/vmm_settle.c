@@ -179,6 +179,8 @@ void sp_vmm_forget(CUmemGenericAllocationHandle handle)
                 size = memory->size;
         }
         sp_vmm_leave();
+        if (!memory)
+                return;
         if (size)
                 show_access(base, size);
         sp_vmm_enter(handle, 0, 0);
@@ -295,18 +297,17 @@ void sp_vmm_tick(void)
 
 /* room for more */
 
-/* It may be that the driver is asked in vain. */
-static bool is_too_much(int device, size_t size)
+/* Within a limit that is enough as well: what was within it once is again. */
+static bool is_too_much(int device)
 {
-        uint64_t kept, peak = 0, counted, cap = sp_limit_cap(device);
+        uint64_t kept;
+        bool is_more;
 
         sp_vmm_enter(0, 0, 0);
         kept = kept_locked(device);
-        if (kept)
-                peak = sp_ledger_below_peak(device, being_created[device]);
+        is_more = kept && kept > sp_ledger_below_peak(device, being_created[device]);
         sp_vmm_leave();
-        counted = sp_limit_counted(device);
-        return kept && (kept > peak || (cap != SP_LIMIT_NONE && counted + size > cap));
+        return is_more;
 }
 
 void sp_vmm_begin_create(int device, size_t size)
@@ -316,7 +317,7 @@ void sp_vmm_begin_create(int device, size_t size)
         sp_vmm_enter(0, 0, 0);
         being_created[device] += size;
         sp_vmm_leave();
-        while (is_too_much(device, size) && give_oldest(device, 0))
+        while (is_too_much(device) && give_oldest(device, 0))
                 ;
 }
 

@@ -504,11 +504,15 @@ def peers():
     note(one.status == 77, f'peers on one device: {one.status}')
 
 
+# The newest function of the simulated driver is of this version.
+NEWEST = 13000
+
+
 def table_symbols():
-    """Every symbol of the table, with its suffix, as the driver exports it."""
+    """Every symbol of the table, with its suffix, that the simulated driver exports."""
     text = re.sub(r'/\*.*?\*/', '', open(OPTIONS.table).read(), flags=re.S)
-    rows = re.findall(r'\bSP_(?:HOOK|RETRY|CALL)\(\s*(\w+),\s*(\w+),\s*\d+,\s*(\w*)', text)
-    return sorted({symbol + suffix for _, symbol, suffix in rows})
+    rows = re.findall(r'\bSP_(?:HOOK|RETRY|CALL)\(\s*\w+,\s*(\w+),\s*(\d+),\s*(\w*)', text)
+    return sorted({symbol + suffix for symbol, since, suffix in rows if int(since) <= NEWEST})
 
 
 def injection(code):

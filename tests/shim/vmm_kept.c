@@ -47,6 +47,17 @@ Test(vmm_kept, memory_that_the_program_keeps_for_itself_is_unmapped_beyond_that)
         cr_expect_eq(sp_vmm_kept(0), 0);
 }
 
+Test(vmm_kept, memory_that_is_not_released_does_not_go)
+{
+        struct array one = make(4 * MIB);
+
+        ok(sp_on_cuMemUnmap(one.va, one.size));
+        give(make(2 * MIB));
+        sim_calls_reset();
+        cr_expect_eq(sp_vmm_trim(0, 0), 2 * MIB);
+        cr_expect_eq(sim_calls("cuMemUnmap"), 1);
+}
+
 Test(vmm_kept, never_more_than_the_program_itself_had_at_once)
 {
         struct array small[4], large;
@@ -365,9 +376,10 @@ Test(vmm_set, beyond_the_soft_limit_it_goes_before_a_pool_grows)
         setenv("STREAMPOOL_SOFT_LIMIT", "16M", 1);
         start_mapping();
         give(make(12 * MIB));
+        sim_memory_high_reset(0);
         ok(sp_on_cuMemAlloc_v2(&pointer, 8 * MIB));
         cr_expect_eq(sp_vmm_kept(0), 0);
-        cr_expect_leq(sp_limit_counted(0), 16 * MIB);
+        cr_expect_leq(sim_memory_high(0), 16 * MIB);
         ok(sp_on_cuMemFree_v2(pointer));
 }
 
