@@ -66,6 +66,9 @@ struct sp_vmm_errand {
 void sp_vmm_enter(CUmemGenericAllocationHandle handle, CUdeviceptr base, size_t size);
 void sp_vmm_leave(void);
 
+/** sp_vmm_pause_locked() - the lock is free for a moment. */
+void sp_vmm_pause_locked(void);
+
 /* All of these need the lock. */
 
 struct sp_vmm_memory *sp_vmm_find_locked(CUmemGenericAllocationHandle handle);
@@ -96,6 +99,9 @@ bool sp_vmm_quiet(void);
 
 void sp_vmm_start_locked(struct sp_vmm_errand *errand);
 void sp_vmm_end_locked(struct sp_vmm_errand *errand);
+
+/** sp_vmm_going_locked() - bytes on @device that the driver is being given back. */
+uint64_t sp_vmm_going_locked(int device);
 
 /** sp_vmm_give_oldest() - the oldest of what is kept on @device goes; the bytes, 0 if there is
  * none. */

@@ -270,13 +270,28 @@ size_t sp_vmm_give_oldest(int device)
         return give_oldest(device, 0);
 }
 
+/* Who is short of memory gets what another thread gives back just now. */
+static uint64_t wait_for_others(int device)
+{
+        uint64_t bytes;
+
+        if (sp_vmm_quiet())
+                return 0;
+        sp_vmm_enter(0, 0, 0);
+        bytes = sp_vmm_going_locked(device);
+        while (sp_vmm_going_locked(device))
+                sp_vmm_pause_locked();
+        sp_vmm_leave();
+        return bytes;
+}
+
 uint64_t sp_vmm_trim(int device, uint64_t keep)
 {
         uint64_t given = 0;
 
         while (sp_vmm_kept(device) > keep)
                 given += give_oldest(device, 0);
-        return given;
+        return given + wait_for_others(device);
 }
 
 void sp_vmm_released_locked(struct sp_vmm_memory *memory)
@@ -300,12 +315,12 @@ void sp_vmm_tick(void)
 /* Within a limit that is enough as well: what was within it once is again. */
 static bool is_too_much(int device)
 {
-        uint64_t kept;
+        uint64_t held;
         bool is_more;
 
         sp_vmm_enter(0, 0, 0);
-        kept = kept_locked(device);
-        is_more = kept && kept > sp_ledger_below_peak(device, being_created[device]);
+        held = kept_locked(device) + sp_vmm_going_locked(device);
+        is_more = held && held > sp_ledger_below_peak(device, being_created[device]);
         sp_vmm_leave();
         return is_more;
 }
@@ -317,8 +332,9 @@ void sp_vmm_begin_create(int device, size_t size)
         sp_vmm_enter(0, 0, 0);
         being_created[device] += size;
         sp_vmm_leave();
-        while (is_too_much(device) && give_oldest(device, 0))
-                ;
+        while (is_too_much(device))
+                if (!give_oldest(device, 0))
+                        wait_for_others(device);
 }
 
 void sp_vmm_end_create(int device, size_t size)

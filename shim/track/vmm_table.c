@@ -46,16 +46,20 @@ static bool is_settled_now_locked(CUmemGenericAllocationHandle handle, CUdevicep
 }
 
 /* An errand takes some ten microseconds. */
-void sp_vmm_enter(CUmemGenericAllocationHandle handle, CUdeviceptr base, size_t size)
+void sp_vmm_pause_locked(void)
 {
         const struct timespec moment = {.tv_nsec = 20000};
 
+        sp_lock_drop(&lock);
+        nanosleep(&moment, NULL);
         sp_lock_take(&lock);
-        while (is_settled_now_locked(handle, base, size)) {
-                sp_lock_drop(&lock);
-                nanosleep(&moment, NULL);
-                sp_lock_take(&lock);
-        }
+}
+
+void sp_vmm_enter(CUmemGenericAllocationHandle handle, CUdeviceptr base, size_t size)
+{
+        sp_lock_take(&lock);
+        while (is_settled_now_locked(handle, base, size))
+                sp_vmm_pause_locked();
 }
 
 void sp_vmm_leave(void)
@@ -230,6 +234,16 @@ void sp_vmm_start_locked(struct sp_vmm_errand *errand)
         errand->next = errands;
         errands = errand;
         atomic_fetch_add(&pending, 1);
+}
+
+uint64_t sp_vmm_going_locked(int device)
+{
+        uint64_t bytes = 0;
+
+        for (const struct sp_vmm_errand *errand = errands; errand; errand = errand->next)
+                if (errand->releases && errand->device == device)
+                        bytes += errand->size;
+        return bytes;
 }
 
 void sp_vmm_end_locked(struct sp_vmm_errand *errand)

@@ -5,6 +5,7 @@
  */
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "route/tick.h"
 #include "tests/shim/mapping.h"
@@ -240,6 +241,67 @@ Test(vmm_kept, nothing_new_after_failing_open)
 }
 
 /* threads */
+
+static atomic_bool is_unmapping, may_unmap;
+static CUresult (*unmap)(CUdeviceptr base, size_t size);
+
+static CUresult CUDAAPI unmap_slowly(CUdeviceptr base, size_t size)
+{
+        atomic_store(&is_unmapping, true);
+        while (!atomic_load(&may_unmap))
+                sched_yield();
+        return unmap(base, size);
+}
+
+static void *trim_slowly(void *unused)
+{
+        (void)unused;
+        sp_vmm_trim(0, 0);
+        return NULL;
+}
+
+static atomic_bool has_created;
+
+static void *create_more(void *size)
+{
+        CUmemGenericAllocationHandle handle;
+
+        cr_expect_eq(create(&handle, (uintptr_t)size, 0), CUDA_SUCCESS);
+        atomic_store(&has_created, true);
+        return NULL;
+}
+
+static void create_during_a_trim(size_t size)
+{
+        const struct timespec moment = {.tv_nsec = 20000000};
+        pthread_t trimmer, creator;
+
+        give(make(4 * MIB));
+        unmap = sp_driver.cuMemUnmap;
+        sp_driver.cuMemUnmap = unmap_slowly;
+        cr_assert_eq(pthread_create(&trimmer, NULL, trim_slowly, NULL), 0);
+        while (!atomic_load(&is_unmapping))
+                sched_yield();
+        cr_assert_eq(pthread_create(&creator, NULL, create_more, (void *)size), 0);
+        nanosleep(&moment, NULL);
+        cr_expect_not(atomic_load(&has_created));
+        atomic_store(&may_unmap, true);
+        pthread_join(creator, NULL);
+        pthread_join(trimmer, NULL);
+}
+
+Test(vmm_kept, the_peak_is_kept_while_another_thread_gives_back)
+{
+        sim_memory_high_reset(0);
+        create_during_a_trim(34 * MIB);
+        cr_expect_leq(sim_memory_high(0), 34 * MIB);
+}
+
+Test(vmm_kept, what_another_thread_gives_back_is_waited_for)
+{
+        sim_fail("cuMemCreate", 2, CUDA_ERROR_OUT_OF_MEMORY);
+        create_during_a_trim(2 * MIB);
+}
 
 #define THREADS 6
 #define ROUNDS  300
