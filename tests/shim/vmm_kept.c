@@ -260,47 +260,71 @@ static void *trim_slowly(void *unused)
         return NULL;
 }
 
-static atomic_bool has_created;
+static atomic_bool is_done;
 
 static void *create_more(void *size)
 {
         CUmemGenericAllocationHandle handle;
 
-        cr_expect_eq(create(&handle, (uintptr_t)size, 0), CUDA_SUCCESS);
-        atomic_store(&has_created, true);
+        cr_expect_eq(create(&handle, *(const size_t *)size, 0), CUDA_SUCCESS);
+        atomic_store(&is_done, true);
         return NULL;
 }
 
-static void create_during_a_trim(size_t size)
+static void *free_range(void *array)
+{
+        const struct array *freed = array;
+
+        cr_expect_eq(sp_on_cuMemAddressFree(freed->va, freed->size), CUDA_SUCCESS);
+        atomic_store(&is_done, true);
+        return NULL;
+}
+
+/* @work cannot be done before the driver has unmapped what is kept. */
+static void expect_to_wait(void *(*work)(void *), void *argument)
 {
         const struct timespec moment = {.tv_nsec = 20000000};
-        pthread_t trimmer, creator;
+        pthread_t trimmer, worker;
 
-        give(make(4 * MIB));
         unmap = sp_driver.cuMemUnmap;
         sp_driver.cuMemUnmap = unmap_slowly;
         cr_assert_eq(pthread_create(&trimmer, NULL, trim_slowly, NULL), 0);
         while (!atomic_load(&is_unmapping))
                 sched_yield();
-        cr_assert_eq(pthread_create(&creator, NULL, create_more, (void *)size), 0);
+        cr_assert_eq(pthread_create(&worker, NULL, work, argument), 0);
         nanosleep(&moment, NULL);
-        cr_expect_not(atomic_load(&has_created));
+        cr_expect_not(atomic_load(&is_done));
         atomic_store(&may_unmap, true);
-        pthread_join(creator, NULL);
+        pthread_join(worker, NULL);
         pthread_join(trimmer, NULL);
 }
 
 Test(vmm_kept, the_peak_is_kept_while_another_thread_gives_back)
 {
+        size_t size = 34 * MIB;
+
+        give(make(4 * MIB));
         sim_memory_high_reset(0);
-        create_during_a_trim(34 * MIB);
+        expect_to_wait(create_more, &size);
         cr_expect_leq(sim_memory_high(0), 34 * MIB);
 }
 
 Test(vmm_kept, what_another_thread_gives_back_is_waited_for)
 {
-        sim_fail("cuMemCreate", 2, CUDA_ERROR_OUT_OF_MEMORY);
-        create_during_a_trim(2 * MIB);
+        size_t size = 2 * MIB;
+
+        give(make(4 * MIB));
+        sim_fail("cuMemCreate", 1, CUDA_ERROR_OUT_OF_MEMORY);
+        expect_to_wait(create_more, &size);
+}
+
+Test(vmm_kept, addresses_that_the_program_still_has_are_unmapped_before_it_goes_on)
+{
+        struct array array = make(4 * MIB);
+
+        ok(sp_on_cuMemUnmap(array.va, array.size));
+        ok(sp_on_cuMemRelease(array.handle));
+        expect_to_wait(free_range, &array);
 }
 
 #define THREADS 6
