@@ -261,34 +261,43 @@ enum spm_status spm_stream_add(struct spm_model *model, spm_context id, enum spm
         return spm_subject_add_stream(model, context, kind, stream);
 }
 
-/*
- * What was freed on the legacy stream is behind the work that blocking streams had then, but a free
- * that the driver does not see leaves no mark of that. As long as the stream is there, whatever is
- * seen of the legacy stream says something of its work, too; nothing says so once it is destroyed.
- * A stamp of the context covers it all the same (U1). The legacy stream itself may have the memory
- * in its order as before.
- */
+/* Nobody has told the legacy stream anything, so neither it nor whoever watches it is behind
+ * @stream's work; a stamp of the context is (U1). */
 static void part_from_legacy(struct spm_model *model, const struct spm_stream_state *stream)
 {
         struct spm_context_state *context = stream->context;
         const struct spm_stream_state *legacy = context->legacy_stream;
-        struct spm_point point = {context->line->object.id, 0};
+        struct spm_point point = {context->line->object.id, spm_stream_submit(context->line)};
         struct spm_lane *lane;
         struct spm_block *block;
 
-        if (!legacy || !spm_stream_waits_for_legacy(stream) || !spm_stamp_is_due(legacy))
-                return;
-        point.position = spm_stream_submit(context->line);
         context->unstamped = true;
         for (lane = legacy->lanes; lane; lane = lane->next)
                 for (block = lane->newest; block && block->positions[0] > legacy->stamped;
                      block = block->older) {
-                        if (spm_block_wait_more(model, block, point))
-                                continue;
                         if (block->open)
                                 spm_limbo_bar(lane, block);
-                        block->exported = true; /* nobody's any more: nothing else is safe */
+                        if (!spm_block_wait_more(model, block, point))
+                                block->exported = true; /* nobody's: nothing else is safe */
                 }
+}
+
+/*
+ * What was freed on the legacy stream is behind the work that blocking streams had then, but a free
+ * that the driver does not see leaves no mark of that. As long as @stream is there, whatever is
+ * seen of the legacy stream says something of its work, too; nothing says so once it is destroyed.
+ * So the legacy stream is stamped now: from then on it is behind that work by itself.
+ */
+static void leave_legacy(struct spm_model *model, struct spm_stream_state *stream,
+                         struct spm_actions *actions)
+{
+        struct spm_stream_state *legacy = stream->context->legacy_stream;
+
+        if (!legacy || !spm_stream_waits_for_legacy(stream) || !spm_stamp_is_due(legacy))
+                return;
+        /* For a thread that ends nothing can be stamped any more (F5). */
+        if (stream->kind == SPM_STREAM_PER_THREAD || !spm_stamp_ask(model, legacy, true, actions))
+                part_from_legacy(model, stream);
 }
 
 enum spm_status spm_stream_retire(struct spm_model *model, spm_stream id,
@@ -304,7 +313,7 @@ enum spm_status spm_stream_retire(struct spm_model *model, spm_stream id,
                 spm_work_blur(model, stream->context, actions);
         if (spm_stamp_is_due(stream))
                 spm_stamp_ask(model, stream, true, actions);
-        part_from_legacy(model, stream);
+        leave_legacy(model, stream, actions);
         stream->context->captures -= stream->capturing;
         stream->capturing = 0;
         if (stream->context->legacy_stream == stream)

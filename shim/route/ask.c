@@ -8,7 +8,8 @@
 #include "route/route.h"
 #include "track/limit.h"
 
-#define GRAIN ((size_t)2 << 20)
+#define GRAIN        ((size_t)2 << 20)
+#define ADDRESS_BITS 47
 
 struct sp_ask sp_ask_for(enum sp_kind kind, size_t bytes)
 {
@@ -59,6 +60,16 @@ static bool is_hopeless(const struct sp_ask *ask)
                (ask->kind != SP_KIND_MANAGED && ask->bytes > total);
 }
 
+/*
+ * More than the device has, of what is asked for most: on an H200 (driver 580) the driver takes 2
+ * to 5 ms to say so, and says nothing else for sizes that are addresses at all.
+ */
+static bool is_beyond_doubt(const struct sp_ask *ask)
+{
+        return (ask->kind == SP_KIND_DEVICE || ask->kind == SP_KIND_ASYNC) &&
+               ask->bytes >> ADDRESS_BITS == 0 && is_hopeless(ask);
+}
+
 /* Would the driver take more than counts, for what the pool has refused? */
 static bool is_the_pools_alone(const struct sp_ask *ask)
 {
@@ -66,17 +77,25 @@ static bool is_the_pools_alone(const struct sp_ask *ask)
                !sp_limit_is_exact(ask->kind, ask->bytes) && sp_route_is_quiet();
 }
 
-static CUresult refuse(struct sp_ask *ask)
+static CUresult refuse_unasked(struct sp_ask *ask)
 {
-        uint64_t cap = sp_limit_cap(ask->device);
         CUresult result = ask_driver(ask);
 
         if (result != CUDA_SUCCESS)
                 return result;
         ask->unasked = true;
-        /* The pool may have been refused by the driver, too; it takes whole chunks. */
-        ask->by_limit = !ask->pooled || sp_limit_counted(ask->device) + ask->bytes + GRAIN > cap;
         return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult refuse(struct sp_ask *ask)
+{
+        uint64_t cap = sp_limit_cap(ask->device);
+        CUresult result = refuse_unasked(ask);
+
+        /* The pool may have been refused by the driver, too; it takes whole chunks. */
+        ask->by_limit = ask->unasked &&
+                        (!ask->pooled || sp_limit_counted(ask->device) + ask->bytes + GRAIN > cap);
+        return result;
 }
 
 CUresult sp_ask_limit(struct sp_ask *ask)
@@ -85,6 +104,8 @@ CUresult sp_ask_limit(struct sp_ask *ask)
 
         if (!ask->bytes || ask->device < 0)
                 return CUDA_SUCCESS;
+        if (is_beyond_doubt(ask))
+                return refuse_unasked(ask);
         pools_alone = is_the_pools_alone(ask);
         if ((!pools_alone && take(ask)) || is_hopeless(ask))
                 return CUDA_SUCCESS;

@@ -9,6 +9,8 @@
 
 #include "route/perform.h"
 
+#include <time.h>
+
 #include "base/config.h"
 #include "report/counters.h"
 #include "route/grow.h"
@@ -117,6 +119,42 @@ static bool perform_wait_stream(const struct spm_action *action)
         return result == CUDA_SUCCESS;
 }
 
+/* A kernel that did not end in the time of one wait may be there to stay: for so long others only
+ * look. */
+#define IN_VAIN_NS ((uint64_t)10000000000)
+
+static uint64_t now(void)
+{
+        struct timespec time;
+
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+        return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+CUresult sp_wait_or_look(struct sp_context *context, const struct sp_stamp *stamp)
+{
+        CUresult result;
+
+        if (now() < atomic_load(&context->in_vain_until))
+                return sp_stamp_poll(stamp);
+        sp_count(host_waits);
+        result = sp_stamp_wait(stamp, true);
+        if (result == CUDA_ERROR_NOT_READY)
+                atomic_store(&context->in_vain_until, now() + IN_VAIN_NS);
+        return result;
+}
+
+static CUresult poll(const struct spm_action *action, const struct sp_held_stamp *held, bool waits)
+{
+        if (waits && action->bounded)
+                return sp_wait_or_look(held->context, &held->stamp);
+        if (waits)
+                sp_count(host_waits);
+        else
+                sp_count(stamps_polled);
+        return waits ? sp_stamp_wait(&held->stamp, false) : sp_stamp_poll(&held->stamp);
+}
+
 static void perform_poll(const struct spm_action *action, bool waits)
 {
         struct sp_held_stamp *held = sp_stamps_get(action->stamp);
@@ -125,13 +163,8 @@ static void perform_poll(const struct spm_action *action, bool waits)
 
         if (!held)
                 return;
-        if (waits)
-                sp_count(host_waits);
-        else
-                sp_count(stamps_polled);
         if (sp_context_enter(held->context)) {
-                result = waits ? sp_stamp_wait(&held->stamp, action->bounded)
-                               : sp_stamp_poll(&held->stamp);
+                result = poll(action, held, waits);
                 sp_context_leave(held->context);
         }
         sp_context_note_result(held->context, result);

@@ -32,6 +32,14 @@ bool sp_perform_step(const struct spm_actions *actions, struct spm_request *requ
                      struct sp_spares *spares, bool may_grow);
 
 /**
+ * sp_wait_or_look() - a bounded wait for a stamp that a kernel of the program's may be in front of
+ *
+ * If that was in vain not long ago it is only looked at, or a program whose memory is full would
+ * wait anew for each stamp. Return: as sp_stamp_poll().
+ */
+CUresult sp_wait_or_look(struct sp_context *context, const struct sp_stamp *stamp);
+
+/**
  * sp_serve() - a block for the program, or nothing
  * @stream: 0 for a synchronous pool
  *

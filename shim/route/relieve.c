@@ -11,8 +11,6 @@
 
 #include "route/perform.h"
 
-#include <time.h>
-
 #include "base/log.h"
 #include "report/counters.h"
 #include "route/route.h"
@@ -48,31 +46,6 @@ static bool has_pending(spm_pool pool)
         return known && stats.pending_bytes > 0;
 }
 
-/* A kernel that did not end in the time of one wait may be there to stay: for so long others only
- * look. */
-#define IN_VAIN_NS ((uint64_t)10000000000)
-
-static uint64_t now(void)
-{
-        struct timespec time;
-
-        clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-        return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
-static CUresult wait_or_look(struct sp_context *context, const struct sp_stamp *stamp)
-{
-        CUresult result;
-
-        if (now() < atomic_load(&context->in_vain_until))
-                return sp_stamp_poll(stamp);
-        sp_count(host_waits);
-        result = sp_stamp_wait(stamp, true);
-        if (result == CUDA_ERROR_NOT_READY)
-                atomic_store(&context->in_vain_until, now() + IN_VAIN_NS);
-        return result;
-}
-
 static bool has_any_pending(const struct sp_device *device)
 {
         spm_pool pools[SP_MEMPOOLS_MAX];
@@ -97,7 +70,7 @@ static CUresult wait_for_all(struct sp_context *context)
                 context = NULL;
         sp_quiet_leave();
         if (result == CUDA_SUCCESS) {
-                result = wait_or_look(context, &stamp);
+                result = sp_wait_or_look(context, &stamp);
                 sp_stamp_drop(&stamp);
         }
         if (context)
