@@ -8,7 +8,7 @@
  * for a point of that stream, in its lane, and is open to it: what the stream
  * is given next runs after everything that could touch the block. The host
  * touches device memory only by such work. So the block can be served again at
- * once, until a second stream is announced; by then the context is behind the
+ * once, until a second stream is announced; by then that one is behind the
  * points of all blocks that were served early (ask_fence()).
  *
  * That wait must not be one for a kernel launched after the free: the program
@@ -28,7 +28,7 @@
  * or to its partner. Work x of the new owner comes after the allocation. Is x
  * on s or its partner, it runs after w by stream order, or by the order of the
  * legacy stream. Else its stream was announced before x was submitted, and at
- * the latest then the context was put behind a stamp of s that was recorded
+ * the latest then it was put behind a stamp of s that was recorded
  * after the free of b, hence behind w.
  */
 
@@ -215,48 +215,52 @@ static void guard(struct spm_model *model, struct spm_context_state *context,
                 bar(context, work->sole->stamped);
 }
 
-static void ask(struct spm_actions *actions, enum spm_action_kind kind,
-                const struct spm_context_state *context, const struct spm_stamp_state *stamp)
-{
-        struct spm_action *action = spm_action_add(actions, kind);
-
-        action->context = context->object.id;
-        action->stamp = stamp->object.id;
-}
-
+/*
+ * @waiter is put behind the stamp, and nobody else: a wait of the whole context would stand in the
+ * other streams, too, where it can come to be in front of what they share with @waiter, and a
+ * synchronous copy does not heed it (U1: on an H200 with driver 580 cuMemcpyHtoD goes ahead of what
+ * cuCtxWaitEvent has put before it). Nor is a copy trusted to heed a wait of a default stream, so
+ * for those, and for whoever is not announced, the host waits; it does so for what cuMemFree would
+ * have waited for.
+ */
 static void ask_fence(struct spm_model *model, struct spm_context_state *context,
-                      struct spm_stream_state *stream, bool on_host, struct spm_actions *actions)
+                      struct spm_stream_state *sole, const struct spm_stream_state *waiter,
+                      struct spm_actions *actions)
 {
-        struct spm_stamp_state *stamp = spm_stamp_find(stream, context->work.fence);
+        struct spm_stamp_state *stamp = spm_stamp_find(sole, context->work.fence);
+        bool on_device = waiter && (waiter->kind == SPM_STREAM_BLOCKING ||
+                                    waiter->kind == SPM_STREAM_NON_BLOCKING);
+        struct spm_action *action;
 
         if (!stamp)
-                stamp = spm_stamp_ask(model, stream, true, actions);
-        if (!stamp) {
-                spm_action_add(actions, SPM_ACT_SYNC_CONTEXT)->context = context->object.id;
+                stamp = spm_stamp_ask(model, sole, true, actions);
+        action = spm_action_add(actions, !stamp      ? SPM_ACT_SYNC_CONTEXT
+                                         : on_device ? SPM_ACT_WAIT_FENCE
+                                                     : SPM_ACT_WAIT_HOST);
+        action->context = context->object.id;
+        if (!stamp)
                 return;
-        }
         stamp->lent = true;
-        ask(actions, SPM_ACT_WAIT_CONTEXT, context, stamp);
-        if (on_host)
-                ask(actions, SPM_ACT_WAIT_HOST, context, stamp);
+        action->stamp = stamp->object.id;
+        if (on_device)
+                action->stream = waiter->object.id;
 }
 
-/* Whoever asked for a fence may not have submitted it yet, so until it shows that it is of no use
- * any more, all who come ask for it. */
-static void keep_fence(struct spm_model *model, struct spm_context_state *context, bool on_host,
-                       struct spm_actions *actions)
+/* Everybody who comes asks for the wait, until it shows that it is of no use any more. */
+static void keep_fence(struct spm_model *model, struct spm_context_state *context,
+                       const struct spm_stream_state *waiter, struct spm_actions *actions)
 {
         struct spm_work *work = &context->work;
-        struct spm_stream_state *stream = spm_subject_stream(model, work->fenced);
+        struct spm_stream_state *sole = spm_subject_stream(model, work->fenced);
 
-        if (!stream || stream->done_poll >= work->fence)
+        if (!sole || sole->done_poll >= work->fence)
                 work->fenced = 0;
         else if (spm_context_may_be_named(context))
-                ask_fence(model, context, stream, on_host, actions);
+                ask_fence(model, context, sole, waiter, actions);
 }
 
-static void end_sole(struct spm_model *model, struct spm_context_state *context, bool on_host,
-                     struct spm_actions *actions)
+static void end_sole(struct spm_model *model, struct spm_context_state *context,
+                     const struct spm_stream_state *waiter, struct spm_actions *actions)
 {
         struct spm_work *work = &context->work;
 
@@ -269,13 +273,13 @@ static void end_sole(struct spm_model *model, struct spm_context_state *context,
                 work->sole = NULL;
                 work->early = 0;
         }
-        keep_fence(model, context, on_host, actions);
+        keep_fence(model, context, waiter, actions);
 }
 
 void spm_work_blur(struct spm_model *model, struct spm_context_state *context,
                    struct spm_actions *actions)
 {
-        end_sole(model, context, false, actions);
+        end_sole(model, context, NULL, actions);
         context->work.adopted = 0;
         context->work.begun = UINT64_MAX;
 }
@@ -326,8 +330,12 @@ enum spm_status spm_context_watch(struct spm_model *model, spm_context id, bool 
                 return SPM_E_UNKNOWN;
         context->work.alone = alone;
         stamp = begin_count(model, context, actions);
-        if (stamp)
-                ask(actions, SPM_ACT_POLL, context, stamp);
+        if (stamp) {
+                struct spm_action *action = spm_action_add(actions, SPM_ACT_POLL);
+
+                action->context = context->object.id;
+                action->stamp = stamp->object.id;
+        }
         return spm_model_finish(model, SPM_OK, actions);
 }
 
@@ -353,7 +361,7 @@ enum spm_status spm_context_share(struct spm_model *model, spm_context id,
         if (!context || context->gone)
                 return SPM_E_UNKNOWN;
         context->work.alone = false;
-        end_sole(model, context, true, actions);
+        end_sole(model, context, NULL, actions);
         return spm_model_finish(model, SPM_OK, actions);
 }
 
@@ -393,9 +401,9 @@ enum spm_status spm_submit(struct spm_model *model, spm_stream id, struct spm_ac
         announce(&context->work, stream);
         sole = find_sole(model, context);
         if (context->work.sole && context->work.sole != sole)
-                end_sole(model, context, false, actions);
+                end_sole(model, context, stream, actions);
         else if (id != context->work.fenced)
-                keep_fence(model, context, false, actions);
+                keep_fence(model, context, stream, actions);
         if (sole && context->work.sole)
                 guard(model, context, actions);
         if (context->work.sole != sole)

@@ -64,16 +64,17 @@ enum spm_action_kind {
         SPM_ACT_RECORD,
         /* Make @stream wait for @stamp on the device. If that fails: spm_alloc_undo(). */
         SPM_ACT_WAIT_STREAM,
-        /* Make all that is submitted into @context from now on, on any stream, wait for @stamp on
-         * the device. If that fails: wait for it on the host. */
-        SPM_ACT_WAIT_CONTEXT,
+        /* Make @stream, which is about to get work, wait for @stamp on the device. If that fails:
+         * wait for it on the host; if the stamp could not be recorded, as SYNC_CONTEXT. */
+        SPM_ACT_WAIT_FENCE,
         /* Ask whether @stamp is done, without waiting; if it is: spm_stamp_done(). */
         SPM_ACT_POLL,
         /* Ask whether @stream is idle, without waiting: spm_sync_begin(), the question,
          * spm_sync_end() with SPM_SYNC_POLL. */
         SPM_ACT_POLL_STREAM,
         /* Wait on the host for @stamp, then spm_stamp_done(). If @bounded, the stamp may cover
-         * work submitted after the free it stands for: give up after a short while. */
+         * work submitted after the free it stands for: give up after a short while. If the same
+         * list asked for the stamp, and it could not be recorded, as SYNC_CONTEXT. */
         SPM_ACT_WAIT_HOST,
         /* Wait on the host until @context is idle: spm_sync_begin(), the wait, spm_sync_end(). */
         SPM_ACT_SYNC_CONTEXT,

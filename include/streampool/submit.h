@@ -18,7 +18,7 @@
  *
  * Why a synchronous block may be served before it is complete: all work that can touch it was given
  * to one stream, and so will all that the new owner submits, until a second stream is announced.
- * Before that one's work, SPM_ACT_WAIT_CONTEXT puts the whole context behind the work that blocks
+ * Before that one's work, SPM_ACT_WAIT_FENCE puts it behind the work that blocks
  * which were served early had still to wait for. That wait is for a stamp recorded before the first
  * submission after the block's free, so it never depends on a kernel that the program launched
  * later, and that may wait for the second stream itself.
@@ -60,7 +60,7 @@ enum spm_status spm_context_recount(struct spm_model *model, spm_context context
 
 /**
  * spm_context_share() - its memory can be touched from outside, for ever
- * @actions: RECORD, WAIT_CONTEXT and WAIT_HOST for blocks that were served early, or SYNC_CONTEXT
+ * @actions: RECORD and WAIT_HOST for blocks that were served early, or SYNC_CONTEXT
  *
  * Another process or a network device, a peer, a second context. Announcements go on.
  *
@@ -71,7 +71,7 @@ enum spm_status spm_context_share(struct spm_model *model, spm_context context,
 
 /**
  * spm_submit() - the program is about to submit work to @stream
- * @actions: RECORD and WAIT_CONTEXT, or SYNC_CONTEXT where no stamp is to be had: to be carried out
+ * @actions: RECORD and WAIT_FENCE or WAIT_HOST, or SYNC_CONTEXT where no stamp is to be had: to be carried out
  *           before it does
  *
  * Has to be called before the first submission to a stream since spm_context_watch() or

@@ -231,24 +231,19 @@ static void perform_sync_context(const struct spm_action *action)
 
 /* What cannot be told to the device is waited for here: a capture has begun in the meantime, or the
  * stamp was not to be had. One that is gone for another reason is done. */
-static void perform_wait_context(const struct spm_action *action, spm_stamp lost)
+static void perform_wait_fence(const struct spm_action *action, spm_stamp lost)
 {
-        struct sp_held_stamp *held = sp_stamps_get(action->stamp);
-        struct sp_context *context = sp_context_by_model(action->context);
-        CUresult result = CUDA_ERROR_NOT_PERMITTED;
+        struct sp_held_stamp *held;
 
-        if (held && sp_whole_enter(context)) {
-                result = sp_stamp_make_context_wait(&held->stamp, context->handle);
-                sp_whole_leave(context);
-        }
-        if (held && result != CUDA_SUCCESS && sp_context_enter(held->context)) {
+        if (perform_wait_stream(action))
+                return;
+        held = sp_stamps_get(action->stamp);
+        if (held && sp_context_enter(held->context)) {
                 sp_count(host_waits);
                 sp_stamp_wait(&held->stamp, false);
                 sp_context_leave(held->context);
         } else if (!held && action->stamp == lost) {
                 perform_sync_context(action);
-        } else if (held) {
-                sp_count(device_waits);
         }
         if (held)
                 sp_stamps_put(held);
@@ -302,8 +297,8 @@ static bool perform_one(const struct spm_action *action, struct performing *perf
                 return false;
         case SPM_ACT_WAIT_STREAM:
                 return perform_wait_stream(action);
-        case SPM_ACT_WAIT_CONTEXT:
-                perform_wait_context(action, performing->lost);
+        case SPM_ACT_WAIT_FENCE:
+                perform_wait_fence(action, performing->lost);
                 return true;
         case SPM_ACT_POLL:
                 perform_poll(action, false);
@@ -313,7 +308,10 @@ static bool perform_one(const struct spm_action *action, struct performing *perf
                 return true;
         case SPM_ACT_WAIT_HOST:
                 sp_spares_drop(performing->spares);
-                perform_poll(action, true);
+                if (action->stamp == performing->lost)
+                        perform_sync_context(action);
+                else
+                        perform_poll(action, true);
                 return true;
         case SPM_ACT_SYNC_CONTEXT:
                 sp_spares_drop(performing->spares);

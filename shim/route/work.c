@@ -11,7 +11,7 @@
  *                                   waits for nothing of this context's
  *   a handle for another process,   whoever has it is not behind our waits
  *   for dma-buf, or a P2P token
- *   a driver before 12.5            it cannot make a whole context wait
+ *   a driver before 12.5            it has no event for a whole context
  *   a look-up of a function that    nobody would announce what it submits
  *   is in none of our lists
  *
@@ -47,10 +47,10 @@ static struct sp_context *only_context(void)
         return only;
 }
 
-static bool can_order_contexts(void)
+static bool has_context_events(void)
 {
 #if CUDA_VERSION >= 12050
-        return sp_driver.cuCtxWaitEvent && sp_driver.cuCtxRecordEvent;
+        return sp_driver.cuCtxRecordEvent != NULL;
 #else
         return false;
 #endif
@@ -131,7 +131,7 @@ void sp_work_watch_first(struct sp_context *context)
         }
         if (!alone)
                 part();
-        alone = alone && can_order_contexts() && sp_submit_is_complete() &&
+        alone = alone && has_context_events() && sp_submit_is_complete() &&
                 !atomic_load(&context->is_shared);
         if (alone)
                 sp_submit_watch(context->handle);

@@ -200,22 +200,6 @@ CUresult sp_stamp_make_wait(const struct sp_stamp *stamp, CUstream stream)
         return result;
 }
 
-CUresult sp_stamp_make_context_wait(const struct sp_stamp *stamp, CUcontext context)
-{
-        CUresult result = CUDA_ERROR_NOT_SUPPORTED;
-
-#if CUDA_VERSION >= 12050
-        if (sp_driver.cuCtxWaitEvent)
-                result = sp_driver.cuCtxWaitEvent(context, stamp->event);
-        for (unsigned int i = 0; result == CUDA_SUCCESS && i < stamp->more_count; i++)
-                result = sp_driver.cuCtxWaitEvent(context, stamp->more[i]);
-#else
-        (void)stamp;
-        (void)context;
-#endif
-        return result;
-}
-
 void sp_stamp_drop(struct sp_stamp *stamp)
 {
         if (stamp->event)

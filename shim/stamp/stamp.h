@@ -75,9 +75,6 @@ CUresult sp_stamp_wait(const struct sp_stamp *stamp, bool bounded);
 /* Make @stream wait for the stamp on the device. */
 CUresult sp_stamp_make_wait(const struct sp_stamp *stamp, CUstream stream);
 
-/* Make everything wait for it that is submitted into @context from now on, on any stream (H9). */
-CUresult sp_stamp_make_context_wait(const struct sp_stamp *stamp, CUcontext context);
-
 /* The stamp is no longer needed; its events are recorded again some day. */
 void sp_stamp_drop(struct sp_stamp *stamp);
 

@@ -180,7 +180,7 @@ static void perform_one(struct pool_peer *peer, const struct spm_action *action,
                 give_back(peer, action);
                 break;
         case SPM_ACT_WAIT_STREAM:
-        case SPM_ACT_WAIT_CONTEXT:
+        case SPM_ACT_WAIT_FENCE:
         case SPM_ACT_DROP:
                 break;
         }

@@ -144,9 +144,10 @@ Test(hot_path, a_launch_after_such_a_pair_records_one_event, .init = start)
 }
 
 /* From then on everything in the context runs after what was served early. */
-Test(hot_path, a_second_stream_makes_the_context_wait_once, .init = start)
+Test(hot_path, a_second_stream_is_made_to_wait_once, .init = start)
 {
         CUdeviceptr pointer;
+        CUstream other;
 
         cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 1 << 20), CUDA_SUCCESS);
         use_up_ready(1 << 20);
@@ -154,10 +155,12 @@ Test(hot_path, a_second_stream_makes_the_context_wait_once, .init = start)
         cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
         cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 1 << 20), CUDA_SUCCESS);
         launch_on(stream);
+        cr_assert_eq(sp_on_cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
         count_from_here();
-        launch_on(CU_STREAM_LEGACY);
-        launch_on(CU_STREAM_LEGACY);
-        cr_expect_eq(sim_calls("cuCtxWaitEvent"), 1);
+        launch_on(other);
+        launch_on(other);
+        cr_expect_eq(sim_calls("cuStreamWaitEvent"), 1);
+        cr_expect_eq(sim_calls("cuCtxWaitEvent") + sim_calls("cuEventSynchronize"), 0);
         cr_expect_eq(sim_calls("cuEventRecord") + sim_calls("cuCtxRecordEvent"), 0);
 }
 

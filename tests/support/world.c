@@ -190,16 +190,31 @@ static void act_poll(struct world *world, const struct spm_action *action, struc
                 report_done(world, action, cause);
 }
 
+/* R1 ends for @context: nobody is before what was served early, and nobody behind more. */
+static void end_early(struct world *world, int context, const struct world_stamp *stamp)
+{
+        if (world->early_until[context])
+                world->fenced_until[context] = world->early_until[context];
+        world->early_until[context] = 0;
+        if (twin_depends_on_later(&world->twin, stamp->node, world->fenced_until[context]))
+                world_fail(world, "G5: the end of R1 waits for what was submitted later");
+}
+
 static void act_wait_host(struct world *world, const struct spm_action *action,
                           struct world_cause cause)
 {
         struct world_stamp *stamp = stamp_of(world, action);
+        bool ends = cause.submits || cause.tail;
 
         expect_nameable(world, context_number(world, action->context), &cause);
-        if (!cause.in_alloc && !cause.submits)
+        if (!cause.in_alloc && !ends)
                 world_fail(world, "I6: a host wait that no allocation asked for");
+        if (stamp && !stamp->recorded && ends)
+                twin_execute_context(&world->twin, context_number(world, action->context));
         if (!stamp || !stamp->recorded || stamp->dropped)
                 return;
+        if (ends)
+                end_early(world, context_number(world, action->context), stamp);
         if (action->bounded && world_byte(world) % 2 &&
             !twin_is_executed(&world->twin, stamp->node))
                 return;
@@ -254,27 +269,23 @@ static void act_sync_context(struct world *world, const struct spm_action *actio
 }
 
 /* The end of R1: it must not be one for work that the program submitted after the frees. */
-static void act_wait_context(struct world *world, const struct spm_action *action,
-                             struct world_cause cause)
+static void act_wait_fence(struct world *world, const struct spm_action *action,
+                           struct world_cause cause)
 {
         struct world_stamp *stamp = stamp_of(world, action);
         int context = context_number(world, action->context);
 
         expect_nameable(world, context, &cause);
         if (!cause.submits && !cause.tail)
-                world_fail(world, "I6: a context has to wait, and nobody submits anything");
+                world_fail(world, "I6: a stream has to wait, and nobody submits anything");
         if (!stamp || world->failure[0])
                 return;
         if (!stamp->recorded || stamp->dropped || world_byte(world) % 32 == 0) {
                 twin_execute_context(&world->twin, context);
                 return;
         }
-        if (world->early_until[context])
-                world->fenced_until[context] = world->early_until[context];
-        world->early_until[context] = 0;
-        if (twin_depends_on_later(&world->twin, stamp->node, world->fenced_until[context]))
-                world_fail(world, "G5: the end of R1 waits for what was submitted later");
-        twin_wait_context(&world->twin, context, stamp->node);
+        end_early(world, context, stamp);
+        twin_wait(&world->twin, stream_number(world, action->stream), stamp->node);
 }
 
 /* the list */
@@ -308,8 +319,8 @@ bool world_perform(struct world *world, const struct spm_actions *actions, struc
                 case SPM_ACT_WAIT_STREAM:
                         kept = act_wait_stream(world, action, cause) && kept;
                         break;
-                case SPM_ACT_WAIT_CONTEXT:
-                        act_wait_context(world, action, cause);
+                case SPM_ACT_WAIT_FENCE:
+                        act_wait_fence(world, action, cause);
                         break;
                 case SPM_ACT_POLL:
                         act_poll(world, action, cause);
