@@ -71,8 +71,8 @@ enum spm_status spm_context_share(struct spm_model *model, spm_context context,
 
 /**
  * spm_submit() - the program is about to submit work to @stream
- * @actions: RECORD and WAIT_FENCE or WAIT_HOST, or SYNC_CONTEXT where no stamp is to be had: to be carried out
- *           before it does
+ * @actions: RECORD and WAIT_FENCE or WAIT_HOST, or SYNC_CONTEXT where no stamp is to be had: to be
+ * carried out before it does
  *
  * Has to be called before the first submission to a stream since spm_context_watch() or
  * spm_context_recount(), and before the first one since spm_free() or spm_alloc() said `announce`;
