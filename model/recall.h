@@ -45,7 +45,7 @@ void spm_magazine_abandon(struct spm_model *model, struct spm_pool_state *pool);
 
 /** spm_magazine_stop_all() - no owner is inside, and none gets in until spm_magazine_go_on(): for
  * whoever walks all blocks. */
-void spm_magazine_stop_all(const struct spm_model *model);
+void spm_magazine_stop_all(const struct spm_model *model, bool patient);
 void spm_magazine_go_on(const struct spm_model *model);
 
 /** spm_magazine_orphan() - the pool is gone; its magazines are their owners' still. */
