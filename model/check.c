@@ -387,7 +387,7 @@ bool spm_check(const struct spm_model *model, char *buffer, size_t size)
         size_t ended = 0;
 
         spm_text_start(&check.text, buffer, buffer ? size : 0);
-        spm_magazine_stop_all(model);
+        spm_magazine_stop_all(model, true);
         for (object = model->contexts.head; object; object = spm_object_next(object))
                 check_context(&check, (const struct spm_context_state *)object);
         for (object = model->events.head; object; object = spm_object_next(object))

@@ -114,7 +114,7 @@ void spm_dump(const struct spm_model *model, void (*line)(const char *text, void
         const struct spm_area *area;
         struct spm_stats stats;
 
-        spm_magazine_stop_all(model);
+        spm_magazine_stop_all(model, true);
         for (object = model->contexts.head; object; object = spm_object_next(object))
                 dump_context(&dump, (const struct spm_context_state *)object);
         for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool)) {

@@ -135,7 +135,7 @@ void spm_each_live(const struct spm_model *model, spm_pool pool,
         bool go_on = true;
         size_t i;
 
-        spm_magazine_stop_all(model);
+        spm_magazine_stop_all(model, false);
         for (i = 0; go_on && i < model->area_count; i++) {
                 const struct spm_block *tile = model->areas[i]->first;
 

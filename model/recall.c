@@ -258,9 +258,9 @@ void spm_magazine_abandon(struct spm_model *model, struct spm_pool_state *pool)
         }
 }
 
-/* Whoever only looks does not wait for ever: the owner may be the thread that looks, in a handler
- * of a signal that came while it was inside, or one that a fork has left behind. */
-void spm_magazine_stop_all(const struct spm_model *model)
+/* Whoever only reports does not wait for ever: the owner may be the thread that reports, in a
+ * handler of a signal that came while it was inside, or one that a fork has left behind. */
+void spm_magazine_stop_all(const struct spm_model *model, bool patient)
 {
         const struct spm_pool_state *pool;
         const struct spm_magazine *magazine;
@@ -270,7 +270,7 @@ void spm_magazine_stop_all(const struct spm_model *model)
                 raise_flags(pool);
                 for (magazine = pool->magazines; magazine; magazine = magazine->next)
                         while (patience && !is_outside(magazine))
-                                patience--;
+                                patience -= !patient;
         }
 }
 

@@ -44,7 +44,8 @@ void spm_magazine_recall_stream(struct spm_model *model, struct spm_stream_state
 void spm_magazine_abandon(struct spm_model *model, struct spm_pool_state *pool);
 
 /** spm_magazine_stop_all() - no owner is inside, and none gets in until spm_magazine_go_on(): for
- * whoever walks all blocks. */
+ * whoever walks all blocks. @patient: however long that takes; else, for a report, one may still
+ * be. */
 void spm_magazine_stop_all(const struct spm_model *model, bool patient);
 void spm_magazine_go_on(const struct spm_model *model);
 
