@@ -183,6 +183,40 @@ Test(limbo, a_stream_may_be_forgotten_before_its_frees)
         cr_expect_str_eq(bench.log, "PD", "by the stamp, never by the stream");
 }
 
+static void retire(spm_stream stream)
+{
+        struct spm_actions actions;
+
+        bench.log[0] = 0;
+        cr_assert_eq(spm_stream_retire(bench.model, stream, &actions), SPM_OK);
+        bench_do(&actions, NULL);
+}
+
+/* Nothing says that the legacy stream waits for what is left of it. */
+Test(limbo, the_legacy_stream_says_nothing_of_a_destroyed_one)
+{
+        uint64_t a = bench_alloc(bench.async, bench.blocking, 32 * MIB);
+
+        bench_free(a, bench.blocking);
+        retire(bench.blocking);
+        cr_expect_str_eq(bench.log, "R");
+        bench_sync(SPM_SCOPE_STREAM, bench.legacy, SPM_SYNC_QUERY);
+        cr_expect_eq(bench_stats(bench.async).pending_bytes, 32 * MIB);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_QUERY);
+        cr_expect_eq(bench_stats(bench.async).pending_bytes, 0);
+}
+
+/* What was freed on it is behind the stream's work, and later nobody could tell. */
+Test(limbo, the_legacy_stream_is_stamped_before_a_blocking_one_is_destroyed)
+{
+        bench_free(bench_alloc(bench.async, bench.legacy, 32 * MIB), bench.legacy);
+        retire(bench.s);
+        cr_expect_str_eq(bench.log, "", "it is none of those");
+        retire(bench.blocking);
+        cr_expect_str_eq(bench.log, "R");
+        cr_expect_eq(bench.stamped, bench.legacy);
+}
+
 Test(limbo, a_free_on_a_blocking_stream_waits_for_the_legacy_stream_too)
 {
         uint64_t a = bench_alloc(bench.async, bench.blocking, 32 * MIB);
