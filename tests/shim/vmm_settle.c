@@ -66,12 +66,21 @@ Test(vmm_settle, memory_that_is_mapped_twice_is_not_kept)
         cr_expect_eq(in_use(0), 0);
 }
 
+/* The host's addresses are mostly given out side by side, under a sanitizer not always. */
+static CUdeviceptr lower_of_neighbours(struct array one, struct array two)
+{
+        CUdeviceptr low = one.va < two.va ? one.va : two.va;
+
+        if (one.va + two.va != 2 * low + 4 * MIB)
+                cr_skip_test("the two are not side by side");
+        return low;
+}
+
 Test(vmm_settle, one_unmap_can_end_several)
 {
         struct array one = make(4 * MIB), two = make(4 * MIB);
-        CUdeviceptr low = one.va < two.va ? one.va : two.va;
+        CUdeviceptr low = lower_of_neighbours(one, two);
 
-        cr_assert_eq(one.va + two.va, 2 * low + 4 * MIB, "side by side");
         ok(sp_on_cuMemUnmap(one.va, one.size));
         ok(sp_on_cuMemUnmap(low, 8 * MIB));
         ok(sp_on_cuMemRelease(one.handle));
@@ -84,7 +93,7 @@ Test(vmm_settle, one_unmap_can_end_several)
 Test(vmm_settle, what_the_driver_unmapped_can_be_a_pair_again)
 {
         struct array one = make(4 * MIB), two = make(4 * MIB);
-        CUdeviceptr low = one.va < two.va ? one.va : two.va;
+        CUdeviceptr low = lower_of_neighbours(one, two);
 
         ok(sp_on_cuMemUnmap(low, 8 * MIB));
         cr_expect_eq(allow_rw(one.va, one.size, 0), CUDA_ERROR_INVALID_VALUE);
