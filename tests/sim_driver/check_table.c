@@ -29,6 +29,15 @@ struct row {
         extern SP_TYPE(api, since, suffix) symbol##suffix __attribute__((weak));
 #include "driver/entry_points.def"
 
+/* Newer headers name functions that the simulated driver has not got. */
+#define WEAK(symbol, suffix)                                             extern __typeof__(symbol##suffix) symbol##suffix __attribute__((weak));
+#define SP_EACH_HOOK(api, symbol, since, suffix, params, raw_args, args) WEAK(symbol, suffix)
+#define SP_EACH_RETRY(api, symbol, since, suffix, params, raw_args)      WEAK(symbol, suffix)
+#define SP_EACH_SUBMIT(api, symbol, since, suffix, kind, params, raw_args, stream)                 \
+        WEAK(symbol, suffix)
+#define SP_EACH_CALL(api, symbol, since, suffix) WEAK(symbol, suffix)
+#include "driver/entry_points.def"
+
 #define ROW(symbol, since, suffix) {#symbol #suffix, since, (void (*)(void))symbol##suffix},
 
 static const struct row rows[] = {
