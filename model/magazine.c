@@ -89,7 +89,8 @@ static bool may_rise(const struct spm_magazine *magazine, size_t size)
                magazine->generation != magazine->generation_end;
 }
 
-static void give(struct spm_magazine *magazine, struct spm_block *block, size_t size, uint64_t user)
+static void give(struct spm_magazine *magazine, struct spm_block *block, size_t size, uint64_t user,
+                 struct spm_allocation *allocation)
 {
         block->positions[0] =
                 atomic_load_explicit(&magazine->stream->submitted, memory_order_relaxed);
@@ -106,6 +107,9 @@ static void give(struct spm_magazine *magazine, struct spm_block *block, size_t 
         count(&magazine->allocs);
         add(&magazine->made, (int64_t)size);
         spm_block_become(block, SPM_BLOCK_LIVE);
+        spm_block_describe(block, allocation);
+        /* On a blocking stream it is behind the legacy stream's work, too, as the free was (H6). */
+        allocation->unseen = spm_stream_waits_for_legacy(magazine->stream);
 }
 
 /* Takes a block out of its list. */
@@ -139,8 +143,7 @@ bool spm_magazine_alloc(struct spm_magazine *magazine, size_t size, uint64_t use
                 return false;
         }
         block = take_out(magazine, held, klass);
-        give(magazine, block, size, user);
-        spm_block_describe(block, allocation);
+        give(magazine, block, size, user, allocation);
         leave(magazine);
         return true;
 }
@@ -362,8 +365,7 @@ bool spm_magazine_serve(struct spm_model *model, struct spm_magazine *magazine,
         if (!held)
                 return false;
         block = take_out(magazine, held, klass);
-        give(magazine, block, want->requested, want->user);
-        spm_block_describe(block, allocation);
+        give(magazine, block, want->requested, want->user, allocation);
         spm_magazine_settle(magazine);
         spm_pool_raise_marks(magazine->pool);
         spm_magazine_grant(magazine);

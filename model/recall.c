@@ -134,7 +134,9 @@ static bool has_counted(const struct spm_magazine *magazine)
 {
         return magazine->used_granted || magazine->live_granted ||
                atomic_load_explicit(&magazine->used, memory_order_relaxed) ||
-               atomic_load_explicit(&magazine->live, memory_order_relaxed);
+               atomic_load_explicit(&magazine->live, memory_order_relaxed) ||
+               atomic_load_explicit(&magazine->allocs, memory_order_relaxed) ||
+               atomic_load_explicit(&magazine->frees, memory_order_relaxed);
 }
 
 void spm_magazine_settle_all(struct spm_pool_state *pool)

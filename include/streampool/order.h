@@ -79,8 +79,7 @@ enum spm_status spm_stream_retire(struct spm_model *model, spm_stream stream,
  *
  * No action names the stream, and no stamp of its context is asked for, until it ends (C5, C6).
  * _begin is called before the driver's call and may ask to RECORD, and as spm_submit() does; _end
- * is called after it. Both are counted,
- * per stream and context; an end too many is ignored.
+ * is called after it. Both are counted, per stream and context; an end too many is ignored.
  *
  * Return: SPM_OK, SPM_E_UNKNOWN.
  */

@@ -25,7 +25,7 @@ extern "C" {
 
 enum spm_pool_kind {
         SPM_POOL_SYNC,  /* cuMemAlloc: usable anywhere at once, so reused only when ready (F1, I8),
-                         * or by  the one stream that has work (submit.h) */
+                         * or by the one stream that has work (submit.h) */
         SPM_POOL_ASYNC, /* cuMemAllocAsync: usable in stream order (A1) */
         SPM_POOL_HOST,  /* pinned host memory: reused only when ready */
 };

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Thread -- what is done when a thread of the program ends */
+/* Thread -- what is kept for each thread of the program, and what is done when one ends */
 
 #include "base/thread.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 bool sp_thread_at_end(void (*end)(void *argument), void *argument)
 {
@@ -11,4 +14,38 @@ bool sp_thread_at_end(void (*end)(void *argument), void *argument)
         extern void *__dso_handle __attribute__((visibility("hidden")));
 
         return __cxa_thread_atexit_impl(end, argument, &__dso_handle) == 0;
+}
+
+static struct sp_seat *take_left(struct sp_seat *left)
+{
+        bool expected = false;
+
+        for (; left; left = left->next, expected = false)
+                if (atomic_compare_exchange_strong(&left->is_taken, &expected, true))
+                        return left;
+        return NULL;
+}
+
+struct sp_seat *sp_seat_take(_Atomic(struct sp_seat *) *seats, size_t align, size_t size,
+                             bool *made)
+{
+        struct sp_seat *seat = take_left(atomic_load(seats));
+
+        *made = !seat;
+        if (seat)
+                return seat;
+        seat = aligned_alloc(align, size);
+        if (!seat)
+                return NULL;
+        memset(seat, 0, size);
+        atomic_init(&seat->is_taken, true);
+        seat->next = atomic_load(seats);
+        while (!atomic_compare_exchange_weak(seats, &seat->next, seat))
+                ;
+        return seat;
+}
+
+void sp_seat_leave(struct sp_seat *seat)
+{
+        atomic_store(&seat->is_taken, false);
 }

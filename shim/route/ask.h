@@ -17,7 +17,8 @@
  * not called. What it would say to anybody just now, because of a capture, a sticky
  * error or the end of the process, comes first; and what is wrong with the
  * arguments is for the driver to say: a request for 0 bytes, or for more than
- * the device has, is its own to refuse.
+ * the device has, is its own to refuse, but for one of the pool's kinds, where what it
+ * says is known and takes it milliseconds (ask.c).
  *
  * Under a limit, what the driver would take more memory for than counts (pages of
  * small allocations, its own pools) it is not asked for where the pool had none:

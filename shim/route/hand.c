@@ -4,9 +4,6 @@
 
 #include "route/hand.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/thread.h"
 
 #define ENVY_MAX 256 /* then the place goes to whoever asks next */
@@ -14,7 +11,7 @@
 __thread struct sp_hands *sp_hands __attribute__((tls_model("initial-exec")));
 
 /* Atomic. */
-static _Atomic(struct sp_hands *) all_hands;
+static _Atomic(struct sp_seat *) all_hands;
 
 static void empty(struct sp_hand *hand)
 {
@@ -34,44 +31,20 @@ static void end_hands(void *ended)
                 return;
         for (unsigned int i = 0; i < SP_HANDS; i++)
                 empty(&own->hand[i]);
-        atomic_store(&own->is_taken, false);
-}
-
-static struct sp_hands *take_ended(void)
-{
-        struct sp_hands *ended = atomic_load(&all_hands);
-        bool expected = false;
-
-        for (; ended; ended = ended->next, expected = false)
-                if (atomic_compare_exchange_strong(&ended->is_taken, &expected, true))
-                        return ended;
-        return NULL;
-}
-
-static struct sp_hands *make(void)
-{
-        struct sp_hands *made = aligned_alloc(_Alignof(struct sp_hands), sizeof(*made));
-
-        if (!made)
-                return NULL;
-        memset(made, 0, sizeof(*made));
-        sp_past_join(&made->ring, made->past, SP_HAND_PAST);
-        atomic_init(&made->is_taken, true);
-        made->next = atomic_load(&all_hands);
-        while (!atomic_compare_exchange_weak(&all_hands, &made->next, made))
-                ;
-        return made;
+        sp_seat_leave(&own->seat);
 }
 
 /* A thread of whose end nobody would be told keeps nothing. */
 static struct sp_hands *settle(void)
 {
-        struct sp_hands *own = take_ended();
+        bool made;
+        struct sp_hands *own = (struct sp_hands *)sp_seat_take(
+                &all_hands, _Alignof(struct sp_hands), sizeof(*own), &made);
 
-        if (!own)
-                own = make();
+        if (own && made)
+                sp_past_join(&own->ring, own->past, SP_HAND_PAST);
         if (own && !sp_thread_at_end(end_hands, own)) {
-                atomic_store(&own->is_taken, false);
+                sp_seat_leave(&own->seat);
                 own = NULL;
         }
         sp_hands = own;

@@ -24,6 +24,7 @@
 #include <streampool/model.h>
 
 #include "base/life.h"
+#include "base/thread.h"
 #include "driver/driver.h"
 #include "route/tick.h"
 #include "track/held.h"
@@ -43,14 +44,12 @@ struct sp_hand {
         spm_pool pool;
 };
 
-/* Of one thread, but for next and is_taken, which are atomic; the past is read by others, too.
- * Never freed: that of a thread that has ended is the next one's. */
+/* Of one thread; the past is read by others, too. */
 struct sp_hands {
+        struct sp_seat seat;
         struct sp_hand hand[SP_HANDS];
         struct sp_past_ring ring;
         struct sp_past past[SP_HAND_PAST];
-        struct sp_hands *next;
-        atomic_bool is_taken;
 } __attribute__((aligned(64)));
 
 /* Per thread, because it says whose they are; initial-exec, so that reading it is one load. */
@@ -84,8 +83,7 @@ static inline bool sp_hand_alloc(struct sp_hand *hand, size_t size, CUdeviceptr 
         if (!spm_magazine_alloc(hand->magazine, size, sp_held_user(), &block))
                 return false;
         *pointer = block.address;
-        /* The block may be behind the legacy stream's work, too (H6). */
-        if (hand->stream->is_blocking)
+        if (block.unseen)
                 atomic_store_explicit(&hand->stream->owes, true, memory_order_relaxed);
         if (sp_tick_is_due())
                 sp_tick();

@@ -12,7 +12,7 @@
  *                the next launch may (model/work.c)
  *   the two of a pair on one stream
  *                0 locks and 0 driver calls while this thread has blocks of the size
- *                at hand (hand.h), else 2 locks (the model's, the table of streams');
+ *                at hand (hand.h), else 2 locks (the model's);
  *                on the legacy stream a driver call each, for the current context,
  *                and where a stream that waits for it may have work an event, a wait,
  *                and a few around them (H6)
@@ -316,7 +316,10 @@ CUresult CUDAAPI sp_on_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstre
 
         if (hand && pointer && sp_hand_alloc(hand, size, pointer))
                 return CUDA_SUCCESS;
-        stream = pointer && size ? sp_route_pooling_stream(handle) : NULL;
+        if (!pointer || !size)
+                stream = NULL;
+        else
+                stream = hand ? hand->stream : sp_route_pooling_stream(handle);
         if (!stream || !serve_current(stream, size, epoch, &block))
                 return forward_alloc_async(pointer, size, handle,
                                            stream &&
@@ -402,7 +405,7 @@ CUresult CUDAAPI sp_on_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
 
         if (hand && sp_hand_free(hand, address))
                 return CUDA_SUCCESS;
-        stream = sp_stream_of(handle);
+        stream = hand ? hand->stream : sp_stream_of(handle);
         if ((!stream || !sp_route_is_quiet() || !sp_context_pools(stream->context)) &&
             sp_route_owns(address)) {
                 CUresult result = ask_about(handle, &stream);

@@ -18,9 +18,6 @@
 
 #include "track/submit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/barrier.h"
 #include "base/thread.h"
 #include "driver/driver.h"
@@ -40,7 +37,7 @@ _Atomic(CUcontext) sp_submit_context;
 __thread struct sp_submitter *sp_submitter __attribute__((tls_model("initial-exec")));
 
 /* Atomic: all. */
-static _Atomic(struct sp_submitter *) submitters;
+static _Atomic(struct sp_seat *) submitters;
 static atomic_uint epoch = 1;
 static atomic_bool is_blind; /* some thread is in no list */
 
@@ -52,42 +49,17 @@ static void end_submitter(void *ended)
 
         sp_submitter = NULL;
         atomic_store(&self->inside, 0);
-        atomic_store(&self->is_taken, false);
-}
-
-static struct sp_submitter *take_ended(void)
-{
-        struct sp_submitter *ended = atomic_load(&submitters);
-        bool expected = false;
-
-        for (; ended; ended = ended->next, expected = false)
-                if (atomic_compare_exchange_strong(&ended->is_taken, &expected, true))
-                        return ended;
-        return NULL;
-}
-
-static struct sp_submitter *make(void)
-{
-        struct sp_submitter *made = aligned_alloc(_Alignof(struct sp_submitter), sizeof(*made));
-
-        if (!made)
-                return NULL;
-        memset(made, 0, sizeof(*made));
-        atomic_init(&made->is_taken, true);
-        made->next = atomic_load(&submitters);
-        while (!atomic_compare_exchange_weak(&submitters, &made->next, made))
-                ;
-        return made;
+        sp_seat_leave(&self->seat);
 }
 
 struct sp_submitter *sp_submitter_settle(void)
 {
         /* Shared by all threads for which there is no memory: says nothing about any of them. */
         static struct sp_submitter unseen;
-        struct sp_submitter *self = take_ended();
+        bool made;
+        struct sp_submitter *self = (struct sp_submitter *)sp_seat_take(
+                &submitters, _Alignof(struct sp_submitter), sizeof(*self), &made);
 
-        if (!self)
-                self = make();
         if (!self) {
                 atomic_store(&is_blind, true);
                 return &unseen;
@@ -253,8 +225,9 @@ bool sp_submit_quiesce(void)
         sp_submit_forget();
         if (!sp_barrier() || atomic_load(&is_blind))
                 return false;
-        for (struct sp_submitter *each = atomic_load(&submitters); each; each = each->next)
-                if (atomic_load_explicit(&each->inside, memory_order_acquire))
+        for (struct sp_seat *each = atomic_load(&submitters); each; each = each->next)
+                if (atomic_load_explicit(&((struct sp_submitter *)each)->inside,
+                                         memory_order_acquire))
                         return false;
         return true;
 }

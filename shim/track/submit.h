@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/thread.h"
 #include "driver/driver.h"
 
 enum sp_submit_class {
@@ -55,15 +56,10 @@ extern _Atomic(CUcontext) sp_submit_context;
  */
 extern bool (*sp_submit_tell)(CUstream handle);
 
-/*
- * A thread that has submitted. Atomic: inside, is_taken. Written once before publication: next. The
- * others are its thread's own. Never freed, so that a list of them needs no lock; that of a thread
- * that has ended is the next one's.
- */
+/* A thread that has submitted. Atomic: inside. The others are its thread's own. */
 struct sp_submitter {
+        struct sp_seat seat;
         atomic_uint inside; /* calls it is in: a callback of the driver's may submit, too */
-        atomic_bool is_taken;
-        struct sp_submitter *next;
 
         unsigned int told_epoch; /* when its per-thread stream was; 0 is never */
 } __attribute__((aligned(64)));

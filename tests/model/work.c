@@ -209,6 +209,24 @@ Test(work, nobody_relies_on_a_wait_that_another_thread_is_yet_to_submit)
         cr_expect_str_eq(bench.log, "", "it is of no use any more");
 }
 
+/* Each is larger than what was freed before, so that nothing fits; the device does nothing. */
+Test(work, what_the_only_stream_may_have_early_is_waited_for_before_growing)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_SYNC, .context = bench.context, .pending_limit = 40 * MIB};
+        spm_pool pool = bench_pool(config);
+        size_t i;
+
+        for (i = 0; i < 20; i++) {
+                uint64_t a = bench_alloc(pool, 0, (16 + 2 * i) * MIB);
+
+                bench_submit(bench.s);
+                bench_free(a, 0);
+                bench_submit(bench.s);
+        }
+        cr_expect_leq(bench_stats(pool).reserved_high, 256 * MIB, "O3");
+}
+
 /* A synchronous copy goes ahead of what the device was told to wait for. */
 Test(work, on_the_legacy_stream_the_host_waits)
 {

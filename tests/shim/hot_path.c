@@ -181,6 +181,39 @@ Test(hot_path, a_batch_of_frees_records_one_event, .init = start)
         cr_expect_eq(sim_calls("cuCtxSynchronize"), 0);
 }
 
+static void pair(size_t size)
+{
+        CUdeviceptr pointer;
+
+        cr_assert_eq(sp_on_cuMemAllocAsync(&pointer, size, stream), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
+}
+
+/* What this thread has at hand. */
+Test(hot_path, an_asynchronous_pair_takes_no_lock_and_no_driver_call, .init = start)
+{
+        pair(64 << 10);
+        pair(64 << 10);
+        count_from_here();
+        for (int i = 0; i < 50; i++) /* fewer than SP_TICK_CALLS */
+                pair(64 << 10);
+        cr_expect_eq(locks, 0, "%u locks", locks);
+        cr_expect_eq(sim_calls_all(), 0, "%llu driver calls", (unsigned long long)sim_calls_all());
+        cr_expect_eq(allocations, 0, "%u host allocations", allocations);
+}
+
+/* More than a magazine holds. */
+Test(hot_path, a_large_asynchronous_pair_takes_two_locks_and_no_driver_call, .init = start)
+{
+        pair(8 << 20);
+        pair(8 << 20);
+        count_from_here();
+        pair(8 << 20);
+        cr_expect_eq(locks, 2, "%u locks", locks);
+        cr_expect_eq(sim_calls_all(), 0, "%llu driver calls", (unsigned long long)sim_calls_all());
+        cr_expect_eq(allocations, 0, "%u host allocations", allocations);
+}
+
 /* The second device is asked whether it has a context. */
 Test(hot_path, a_page_locked_block_takes_one_lock_and_two_driver_calls, .init = start)
 {

@@ -114,6 +114,11 @@ Test(limit, leaves_other_refusals_to_the_driver)
         cr_expect_eq(sp_on_cuMemAlloc_v2(&pointer, 0), CUDA_ERROR_INVALID_VALUE);
         cr_expect_eq(sp_on_cuMemAlloc_v2(&pointer, (size_t)1 << 50), CUDA_ERROR_OUT_OF_MEMORY);
         cr_expect_eq(sim_calls("cuMemAlloc_v2"), 3, "all of them asked");
+        cr_expect_eq(sp_on_cuMemAlloc_v2(&pointer, (size_t)1 << 40), CUDA_ERROR_OUT_OF_MEMORY);
+        cr_expect_eq(sp_on_cuMemAllocAsync(&pointer, (size_t)1 << 40, stream),
+                     CUDA_ERROR_OUT_OF_MEMORY);
+        cr_expect_eq(sim_calls("cuMemAlloc_v2"), 3, "the device has less, and need not be asked");
+        cr_expect_eq(sim_calls("cuMemAllocAsync"), 0);
         cr_expect_eq(sp_on_cuMemAllocAsync(&pointer, 0, stream), CUDA_SUCCESS);
         cr_expect_eq(sp_on_cuArray3DCreate_v2(NULL, &desc), CUDA_ERROR_INVALID_VALUE);
         cr_expect_eq(sp_on_cuArray3DCreate_v2(&array, NULL), CUDA_ERROR_INVALID_VALUE);

@@ -71,6 +71,57 @@ static bool comes_back_to(CUstream stream)
         return back;
 }
 
+/* A block is somebody else's while a kernel of its last owner is running. Return: when that ends.
+ */
+static uint64_t serve_early(void)
+{
+        CUdeviceptr first = alloc();
+        uint64_t began = sim_now_ns();
+
+        spin_on(one);
+        use_up_ready(BYTES);
+        cr_assert_eq(sp_on_cuMemFree_v2(first), CUDA_SUCCESS);
+        cr_assert_eq(alloc(), first);
+        return began + 1000000;
+}
+
+Test(work, of_another_stream_waits_on_the_device)
+{
+        uint64_t end = serve_early();
+
+        sim_calls_reset();
+        launch_on(two);
+        cr_expect_eq(sim_calls("cuStreamWaitEvent"), 1);
+        cr_expect_lt(sim_now_ns(), end);
+}
+
+Test(work, of_another_stream_is_waited_for_where_the_device_cannot)
+{
+        uint64_t end = serve_early();
+
+        sim_fail("cuStreamWaitEvent", 1, CUDA_ERROR_UNKNOWN);
+        launch_on(two);
+        cr_expect_geq(sim_now_ns(), end);
+}
+
+/* A synchronous copy would not heed what the device was told to wait for. */
+Test(work, of_the_legacy_stream_waits_on_the_host)
+{
+        uint64_t end = serve_early();
+
+        launch_on(CU_STREAM_LEGACY);
+        cr_expect_geq(sim_now_ns(), end);
+}
+
+Test(work, of_the_legacy_stream_waits_without_a_stamp_too)
+{
+        uint64_t end = serve_early();
+
+        sim_fail("cuEventRecord", 1, CUDA_ERROR_UNKNOWN);
+        launch_on(CU_STREAM_LEGACY);
+        cr_expect_geq(sim_now_ns(), end);
+}
+
 Test(work, of_one_stream_brings_memory_back)
 {
         cr_expect(comes_back_to(one));
