@@ -16,6 +16,7 @@
 #include "route/perform.h"
 #include "route/route.h"
 #include "route/work.h"
+#include "stamp/graph_gate.h"
 #include "track/event.h"
 #include "track/state.h"
 #include "track/submit.h"
@@ -87,6 +88,24 @@ CUresult CUDAAPI sp_on_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *
 }
 
 /* graphs */
+
+static CUresult launch_graph(CUgraphExec graph, CUstream stream)
+{
+        struct sp_submitter *self = sp_submit_enter();
+        CUresult result;
+
+        sp_submit_mark(stream, SP_SUBMIT_COPY);
+        sp_graph_gate_enter(stream);
+        result = sp_driver.cuGraphLaunch(graph, stream);
+        sp_graph_gate_leave(stream);
+        sp_submit_leave(self);
+        return result;
+}
+
+CUresult CUDAAPI sp_on_cuGraphLaunch(CUgraphExec graph, CUstream stream)
+{
+        return SP_ASK(launch_graph(graph, stream));
+}
 
 CUresult CUDAAPI sp_on_cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph,
                                                  const CUgraphNode *dependencies, size_t count,

@@ -24,6 +24,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "stamp/graph_gate.h"
+
 void sp_stamper_init(struct sp_stamper *stamper, CUcontext context)
 {
         *stamper = (struct sp_stamper){.context = context};
@@ -193,10 +195,14 @@ CUresult sp_stamp_wait(const struct sp_stamp *stamp, bool bounded)
 
 CUresult sp_stamp_make_wait(const struct sp_stamp *stamp, CUstream stream)
 {
-        CUresult result = sp_driver.cuStreamWaitEvent(stream, stamp->event, 0);
+        CUresult result;
 
+        if (!sp_graph_gate_close(stream))
+                return CUDA_ERROR_NOT_READY;
+        result = sp_driver.cuStreamWaitEvent(stream, stamp->event, 0);
         for (unsigned int i = 0; result == CUDA_SUCCESS && i < stamp->more_count; i++)
                 result = sp_driver.cuStreamWaitEvent(stream, stamp->more[i], 0);
+        sp_graph_gate_open(stream);
         return result;
 }
 

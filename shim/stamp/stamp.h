@@ -72,7 +72,8 @@ CUresult sp_stamp_poll(const struct sp_stamp *stamp);
 #define SP_STAMP_PATIENCE_MS 1000
 CUresult sp_stamp_wait(const struct sp_stamp *stamp, bool bounded);
 
-/* Make @stream wait for the stamp on the device. */
+/* Make @stream wait for the stamp on the device. CUDA_ERROR_NOT_READY, and it does not wait, while
+ * other threads launch graphs into it (graph_gate.h). */
 CUresult sp_stamp_make_wait(const struct sp_stamp *stamp, CUstream stream);
 
 /* The stamp is no longer needed; its events are recorded again some day. */

@@ -18,6 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(FOLDER))
 sys.path.insert(0, os.path.join(ROOT, 'tests', 'e2e'))
 sys.dont_write_bytecode = True
 
+import check_beside  # noqa: E402
 import check_rows  # noqa: E402
 import check_torture  # noqa: E402
 import ranks  # noqa: E402
@@ -131,6 +132,21 @@ class ProcessTest(unittest.TestCase):
                  '{"name": "a", "checksum": "2", "it_s": 6}\n']
         self.assertEqual(list(ranks.merge(texts)),
                          [{'name': 'a', 'checksum': '1 2', 'it_s': 5}])
+
+
+class Beside(unittest.TestCase):
+    KNOWN = 'wait graph laps 500 acts 90 lost 7\n'
+
+    def test_what_is_known_of_the_driver_is_a_remark(self):
+        lost, remark = check_beside.judge(check_beside.read(
+            self.KNOWN + 'wait kernel laps 510 acts 91 lost 0\n'))
+        self.assertEqual(lost, [])
+        self.assertEqual(remark, '2 pairs; waits beside graph launches: 7 of 500 lost')
+
+    def test_anything_else_that_is_lost_fails(self):
+        lost, _ = check_beside.judge(check_beside.read(
+            self.KNOWN + 'record graph laps 400 acts 5 lost 1\n'))
+        self.assertEqual(lost, ['record beside graph: 1 of 400 lost'])
 
 
 if __name__ == '__main__':

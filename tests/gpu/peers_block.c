@@ -199,10 +199,14 @@ static void give(struct block *block)
         else
                 follow(lane, block);
         cu_disowned(p);
-        if (way == 0 || (way < 5 && !block->async))
+        if (way == 0 || (way < 5 && !block->async)) {
+                /* cuMemFree waits for work: for a wait of a stream only with work behind it. */
+                if (way)
+                        CU_OK(cu_spin(&lane->device->kernels, lane->stream, 0));
                 CU_OK(cu.MemFree(p));
-        else
+        } else {
                 CU_OK(cu.MemFreeAsync(p, lane->stream));
+        }
         block->p = 0;
         peers.freed++;
 }

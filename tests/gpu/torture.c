@@ -173,6 +173,7 @@ static void start(void)
         CU_OK(cu.StreamCreate(&shared.blocking, CU_STREAM_DEFAULT));
         pthread_barrier_init(&shared.barrier, NULL, options.threads);
         pthread_rwlock_init(&shared.captures, NULL);
+        pthread_rwlock_init(&shared.launches, NULL);
         pthread_mutex_init(&shared.mail_lock, NULL);
         if (options.seconds)
                 deadline = time(NULL) + options.seconds;

@@ -81,6 +81,7 @@ struct shared {
         CUstream own, blocking;
         pthread_barrier_t barrier;
         pthread_rwlock_t captures; /* read: one is open; write: the context is waited for */
+        pthread_rwlock_t launches; /* of graphs; read: a stream is made to wait (stream_launch()) */
         pthread_mutex_t mail_lock;
         struct block mail[LETTERS]; /* blocks on the way from thread to thread */
         atomic_bool over;           /* out of time */
@@ -123,6 +124,13 @@ bool legacy_is_allowed(const struct worker *w);
 void stream_renew(struct worker *w);
 /* The same for the one that all threads use, who must all be here. */
 void stream_renew_shared(struct worker *w);
+
+/*
+ * Launch a graph on a stream that others may make wait. The driver loses a wait of a stream in
+ * whose midst another thread launches a graph (beside.c), bare as well: one wrong block in 300,000
+ * rounds. A correct program keeps them apart.
+ */
+void stream_launch(struct worker *w, CUgraphExec exec, CUstream stream);
 
 /* Behind the block's last use. */
 void mark(struct block *block);

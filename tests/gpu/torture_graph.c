@@ -65,7 +65,7 @@ void replay_begin(struct worker *w)
 /* A launch follows the earlier ones of the same graph, on whatever stream it is. */
 void replay_launch(struct worker *w)
 {
-        CU_OK(cu.GraphLaunch(w->replay.exec, stream_nth(w, pick(w, 1u << 20))));
+        stream_launch(w, w->replay.exec, stream_nth(w, pick(w, 1u << 20)));
         if (!--w->replay.launches)
                 replay_end(w);
 }

@@ -103,6 +103,13 @@ void stream_renew_shared(struct worker *w)
         pthread_barrier_wait(&w->shared->barrier);
 }
 
+void stream_launch(struct worker *w, CUgraphExec exec, CUstream stream)
+{
+        pthread_rwlock_wrlock(&w->shared->launches);
+        CU_OK(cu.GraphLaunch(exec, stream));
+        pthread_rwlock_unlock(&w->shared->launches);
+}
+
 /* ---- order ---- */
 
 static bool is_blocking(const struct worker *w, CUstream stream)
@@ -131,7 +138,9 @@ void follow(struct worker *w, CUstream stream, struct block *block)
         if (unused || (block->last && in_order(w, stream, block->last)))
                 return;
         mark(block);
+        pthread_rwlock_rdlock(&w->shared->launches);
         CU_OK(cu.StreamWaitEvent(stream, block->event, 0));
+        pthread_rwlock_unlock(&w->shared->launches);
 }
 
 void used(struct block *block, CUstream stream)

@@ -18,8 +18,8 @@ import os
 import re
 import sys
 
-# Submit, too; their stream is in a structure, so they have a handler: route/on_launch.c.
-HANDLED = {"cuLaunchKernelEx", "cuLaunchCooperativeKernelMultiDevice"}
+# Submit, too, and have a handler: route/on_launch.c. Of most the stream is in a structure.
+HANDLED = {"cuLaunchKernelEx", "cuLaunchCooperativeKernelMultiDevice", "cuGraphLaunch"}
 # What takes no stream and is in no class but this one is taken at its word.
 PLAIN = "PLAIN"
 STREAM = re.compile(r"\b(CUstream\s+\w+|CUlaunchConfig\b|CUDA_LAUNCH_PARAMS\w*)")
