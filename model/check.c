@@ -213,6 +213,7 @@ static void check_lane(struct check *check, const struct spm_lane *lane, uint64_
 {
         const struct spm_block *block;
         uint64_t sum = 0;
+        uint64_t shut = 0;
         uint64_t last = 0;
         size_t open = 0;
         size_t slots = 0;
@@ -222,6 +223,7 @@ static void check_lane(struct check *check, const struct spm_lane *lane, uint64_
 
         for (block = lane->oldest; block; block = block->newer) {
                 sum += block->size;
+                shut += block->open ? 0 : block->size;
                 open += block->open && !block->is_slot;
                 slots += block->open && block->is_slot;
                 count++;
@@ -233,6 +235,7 @@ static void check_lane(struct check *check, const struct spm_lane *lane, uint64_
         }
         expect_equal(check, "I3 the lane's bytes are counted", lane->bytes, sum);
         expect_equal(check, "shut blocks are counted", lane->shut, count - open - slots);
+        expect_equal(check, "their bytes are counted", lane->shut_bytes, shut);
         if (!spm_bins_check(&lane->open[0], &counted) || !spm_bins_check(&lane->open[1], &more) ||
             counted + more != open)
                 fail(check, "open blocks are in their bins", counted, open);

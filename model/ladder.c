@@ -23,6 +23,8 @@
 #define GROW_MAX     4    /* segments by themselves */
 #define PIECES_MAX   4096 /* steps in a range: a large request in small pieces takes many */
 #define DONORS_MAX   2    /* streams that a request may have stamped for it */
+#define SHARED_MIN   (SPM_HEAP_SMALL / 2)   /* what takes a page of the large heap */
+#define SHARED_MAX   (256 * SPM_HEAP_SMALL) /* bytes in use of a pool whose heaps help each other */
 
 #define RASH_GAP_MAX 7 /* large requests between two questions that were in vain */
 
@@ -62,15 +64,21 @@ static enum spm_status serve(struct spm_model *model, const struct spm_want *wan
         return status;
 }
 
+/* Of a synchronous pool the sole stream has all that is freed, so that what is pending is its heap:
+ * neighbours are joined before the best fit is looked for. Of others they stay apart while they
+ * can, for streams that follow an earlier point. */
 static bool find_fit(struct spm_model *model, const struct spm_want *want,
                      const struct spm_request *request, struct spm_fit *fit)
 {
-        struct spm_lane *lane;
+        struct spm_lane *lane = NULL;
 
+        if (want->stream && want->klass == SPM_NO_CLASS)
+                lane = spm_lane_find(want->pool, want->stream->object.id);
+        while (lane && want->pool->config.kind != SPM_POOL_ASYNC && spm_limbo_join(model, lane))
+                ;
         if (spm_fit_bare(model, want, fit))
                 return true;
-        lane = want->stream ? spm_lane_find(want->pool, want->stream->object.id) : NULL;
-        while (lane && want->klass == SPM_NO_CLASS && spm_limbo_join(model, lane))
+        while (lane && spm_limbo_join(model, lane))
                 if (spm_fit_bare(model, want, fit))
                         return true;
         if (spm_fit_followed(model, want, fit) || spm_fit_stitched(model, want, fit))
@@ -126,6 +134,18 @@ static enum spm_status try_elsewhere(struct spm_model *model, const struct spm_w
         return status;
 }
 
+/*
+ * A pool of a few chunks is too small for two heaps: each would have one that is idle, and as sizes
+ * change it would go to and fro between them. There, what is small goes among what is large before
+ * the pool grows, though it may stay for long where something large would like to be.
+ */
+static bool may_share(const struct spm_want *want, const struct spm_request *request)
+{
+        return request->stage == GROWING && want->klass == SPM_NO_CLASS &&
+               want->size >= SHARED_MIN && want->size <= SPM_HEAP_SMALL &&
+               want->pool->used_high <= SHARED_MAX;
+}
+
 /* grow */
 
 void spm_ladder_refused(struct spm_request *request)
@@ -173,14 +193,17 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
 
         switch ((enum rung)request->stage) {
         case START:
-                return go_on(request, spm_wait_ask_poll(model, want, request, actions), POLLED);
+                if (spm_wait_ask_poll(model, want, request, actions))
+                        return SPM_AGAIN;
+                spm_work_missed(model, want->pool);
+                step_to(request, POLLED);
+                return SPM_OK;
         case POLLED:
                 return go_on(request,
                              request->may_wait &&
                                      spm_wait_ask_pressure(model, want, request, actions),
                              CROWDED);
         case CROWDED:
-                spm_work_missed(model, want->pool);
                 if (!request->tries && want->pool->magazines)
                         spm_magazine_recall(model, want->pool);
                 return go_on(request, spm_wait_ask_all(model, want, request, actions), GROWING);
@@ -258,7 +281,14 @@ static void note_served(struct spm_pool_state *pool, const struct spm_block *blo
                 pool->busy_high = busy;
 }
 
-enum spm_status spm_ladder_climb(struct spm_model *model, const struct spm_want *want,
+/* What was missed may be memory that is the sole stream's to have early. */
+static void look_early(const struct spm_model *model, struct spm_want *want)
+{
+        if (!want->stream && want->pool->config.kind != SPM_POOL_ASYNC)
+                want->stream = spm_work_early(model, want->pool);
+}
+
+enum spm_status spm_ladder_climb(struct spm_model *model, struct spm_want *want,
                                  struct spm_request *request, struct spm_block **block,
                                  struct spm_actions *actions)
 {
@@ -269,7 +299,8 @@ enum spm_status spm_ladder_climb(struct spm_model *model, const struct spm_want 
                 status = SPM_E_UNKNOWN;
                 if (!is_rash(model, want, request))
                         status = try_serve(model, want, request, block, actions);
-                if (status == SPM_E_UNKNOWN && spm_ladder_is_short(request))
+                if (status == SPM_E_UNKNOWN &&
+                    (spm_ladder_is_short(request) || may_share(want, request)))
                         status = try_elsewhere(model, want, request, block, actions);
                 if (status == SPM_OK)
                         note_served(want->pool, *block, request);
@@ -279,6 +310,7 @@ enum spm_status spm_ladder_climb(struct spm_model *model, const struct spm_want 
                 if (actions->count)
                         return SPM_AGAIN;
                 status = climb(model, want, request, actions);
+                look_early(model, want);
         } while (status == SPM_OK);
         return status;
 }

@@ -29,10 +29,11 @@
 
 /**
  * spm_ladder_climb() - one step
+ * @want: of a synchronous pool, its stream may become the sole one on the way
  *
  * Return: SPM_OK with @block; SPM_AGAIN; SPM_E_OUT_OF_MEMORY; SPM_E_HOST_MEMORY.
  */
-enum spm_status spm_ladder_climb(struct spm_model *model, const struct spm_want *want,
+enum spm_status spm_ladder_climb(struct spm_model *model, struct spm_want *want,
                                  struct spm_request *request, struct spm_block **block,
                                  struct spm_actions *actions);
 

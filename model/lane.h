@@ -33,6 +33,7 @@ struct spm_lane {
         struct spm_block *joined; /* the newest that was looked at by spm_limbo_join() */
         uint64_t bytes;
         size_t shut;       /* blocks that are not open, though they may become so */
+        uint64_t shut_bytes;
         uint64_t unsynced; /* first point freed at that the program has not waited for; 0: none */
         uint64_t last;     /* last point freed at */
 };

@@ -74,6 +74,13 @@ static bool is_open(const struct spm_model *model, const struct spm_block *block
         return true;
 }
 
+/* So many blocks of this size more that are not open. */
+static void count_shut(struct spm_lane *lane, const struct spm_block *block, int more)
+{
+        lane->shut += (size_t)more;
+        lane->shut_bytes += (uint64_t)more * block->size;
+}
+
 /* Its figures and its set, wherever it is in the queue. A set that cannot grow is done without. */
 static void count_in(struct spm_model *model, struct spm_lane *lane, struct spm_block *block,
                      bool open)
@@ -81,7 +88,7 @@ static void count_in(struct spm_model *model, struct spm_lane *lane, struct spm_
         spm_block_become(block, SPM_BLOCK_PENDING);
         block->lane = lane;
         block->open = open && spm_lane_add_open(model, lane, block);
-        lane->shut += !block->open;
+        count_shut(lane, block, !block->open);
         lane->bytes += block->size;
 }
 
@@ -138,7 +145,7 @@ void spm_limbo_take(struct spm_model *model, struct spm_block *block)
                 if (block->open)
                         spm_lane_take_open(lane, block);
                 else
-                        lane->shut--;
+                        count_shut(lane, block, -1);
                 lane->bytes -= block->size;
         }
         block->area->pool->pending_bytes -= block->size;
@@ -189,7 +196,7 @@ void spm_limbo_absorb(struct spm_model *model, struct spm_block *block, struct s
         lane->bytes += more;
         pool->pending_bytes += more;
         block->open = spm_lane_add_open(model, lane, block);
-        lane->shut += !block->open;
+        count_shut(lane, block, !block->open);
 }
 
 /* Synchronous memory that no stamp tells from later work may be barred. */
@@ -332,7 +339,7 @@ void spm_limbo_reopen(struct spm_model *model, struct spm_lane *lane)
                 if (block->open || !is_open(model, block, lane))
                         continue;
                 block->open = spm_lane_add_open(model, lane, block);
-                lane->shut -= block->open;
+                count_shut(lane, block, -block->open);
         }
 }
 
@@ -356,7 +363,7 @@ void spm_limbo_bar(struct spm_lane *lane, struct spm_block *block)
         spm_lane_take_open(lane, block);
         block->open = false;
         block->barred = true;
-        lane->shut++;
+        count_shut(lane, block, 1);
 }
 
 void spm_limbo_collect_strays(struct spm_model *model)

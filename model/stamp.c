@@ -256,6 +256,13 @@ struct spm_stamp_state *spm_stamp_find(const struct spm_stream_state *stream, ui
         return NULL;
 }
 
+const struct spm_stamp_state *spm_stamp_pending(const struct spm_model *model, spm_stamp id)
+{
+        const struct spm_stamp_state *stamp = find_stamp(model, id);
+
+        return stamp && stamp->list ? stamp : NULL;
+}
+
 static bool covers(const struct spm_stamp_state *stamp, const struct spm_stream_state *stream,
                    uint64_t position)
 {

@@ -60,6 +60,9 @@ struct spm_stamp_state *spm_stamp_find(const struct spm_stream_state *stream, ui
 struct spm_stamp_state *spm_stamp_find_any(const struct spm_stream_state *stream,
                                            uint64_t position);
 
+/** spm_stamp_pending() - the stamp if it is known and nobody has seen it done; or NULL. */
+const struct spm_stamp_state *spm_stamp_pending(const struct spm_model *model, spm_stamp id);
+
 /** spm_stamp_between() - is there a stamp of @stream itself, at or after @from and before @to? */
 bool spm_stamp_between(const struct spm_stream_state *stream, uint64_t from, uint64_t to);
 

@@ -170,8 +170,8 @@ static bool poll_streams(struct spm_model *model, const struct spm_want *want,
 
 /* Under R1: the oldest stamp of the sole stream, and the next as long as they turn out to be done.
  */
-static bool poll_own(const struct spm_model *model, const struct spm_want *want,
-                     struct spm_request *request, struct spm_actions *actions)
+static bool poll_own(const struct spm_want *want, struct spm_request *request,
+                     struct spm_actions *actions)
 {
         const struct spm_stamp_state *stamp = want->stream->stamps.first;
 
@@ -179,10 +179,8 @@ static bool poll_own(const struct spm_model *model, const struct spm_want *want,
                 return false;
         while (stamp && stamp->status != SPM_STAMP_RECORDED)
                 stamp = stamp->next;
-        if (!stamp || stamp->object.id == request->batch) {
-                spm_work_missed(model, want->pool);
+        if (!stamp || stamp->object.id == request->batch)
                 return false;
-        }
         request->batch = stamp->object.id;
         ask(actions, SPM_ACT_POLL, stamp);
         return true;
@@ -194,7 +192,7 @@ bool spm_wait_ask_poll(struct spm_model *model, const struct spm_want *want,
         if (want->pool->config.kind == SPM_POOL_ASYNC)
                 return poll_streams(model, want, request, actions);
         if (want->stream)
-                return poll_own(model, want, request, actions);
+                return poll_own(want, request, actions);
         return poll_batch(model, want, request, actions);
 }
 
@@ -294,12 +292,17 @@ static bool wait_own(const struct spm_stream_state *sole, struct spm_request *re
         return true;
 }
 
+/* Freed to @stream, and out of reach. What is open is not: it is the sole stream's to have again,
+ * as if it were ready, unless there is more of it than was ever in use. */
 static uint64_t bytes_behind(const struct spm_pool_state *pool,
                              const struct spm_stream_state *stream)
 {
         const struct spm_lane *lane = stream ? spm_lane_find(pool, stream->object.id) : NULL;
+        uint64_t open = lane ? lane->bytes - lane->shut_bytes : 0;
 
-        return lane ? lane->bytes : 0;
+        if (!lane)
+                return 0;
+        return lane->shut_bytes + (open > pool->used_high ? open - pool->used_high : 0);
 }
 
 bool spm_wait_ask_pressure(struct spm_model *model, const struct spm_want *want,

@@ -42,7 +42,8 @@
 #include "state.h"
 #include "subject.h"
 
-#define EAGER 64 /* stamps */
+#define EAGER  64 /* stamps */
+#define BEHIND 8  /* stamps: so many are not done while a device is behind */
 
 /* counts */
 
@@ -203,6 +204,38 @@ void spm_work_missed(const struct spm_model *model, const struct spm_pool_state 
                 context->work.eager = EAGER;
 }
 
+/* Not the newest stamp of the sole stream, but one that a device which keeps up has passed. */
+static struct spm_stamp_state *probe(const struct spm_work *work)
+{
+        struct spm_stamp_state *stamp = work->sole->stamps.last;
+        unsigned int i;
+
+        for (i = 0; i < BEHIND && stamp; i++)
+                stamp = stamp->previous;
+        return stamp && stamp->status == SPM_STAMP_RECORDED ? stamp : NULL;
+}
+
+/*
+ * One eager stamp less. Before the last is spent the device is asked: if it is behind, what would
+ * be freed as under R2 would be out of reach for long.
+ */
+static void spend(const struct spm_model *model, struct spm_work *work, struct spm_actions *actions)
+{
+        const struct spm_stamp_state *probed = spm_stamp_pending(model, work->probed);
+        struct spm_action *action;
+
+        if (work->eager != 1) {
+                work->eager -= work->eager != 0;
+        } else if (probed || work->probed || !probe(work) || !spm_actions_room(actions)) {
+                work->eager = probed ? EAGER : 0;
+                work->probed = 0;
+        } else {
+                action = spm_action_add(actions, SPM_ACT_POLL);
+                action->context = work->sole->context->object.id;
+                action->stamp = work->probed = probe(work)->object.id;
+        }
+}
+
 /* The sole stream is about to get work: what was freed before is told apart from it, or barred. */
 static void guard(struct spm_model *model, struct spm_context_state *context,
                   struct spm_actions *actions)
@@ -210,7 +243,7 @@ static void guard(struct spm_model *model, struct spm_context_state *context,
         struct spm_work *work = &context->work;
 
         if (is_worth_a_stamp(model, work) && ask_guard(model, work->sole, actions))
-                work->eager -= work->eager != 0;
+                spend(model, work, actions);
         else
                 bar(context, work->sole->stamped);
 }

@@ -46,9 +46,11 @@ struct spm_work {
         /* What was the sole stream, or 0, and the point of it that its context is put behind. */
         spm_stream fenced;
         uint64_t fence;
-        /* The device is behind the host: so many more stamps are asked for ahead of need. While it
-         * is 0, memory is complete soon enough, and blocks wait for that as under R2. */
+        /* The device is behind the host: so many more stamps are asked for ahead of need, and then
+         * it is asked whether it still is. While it is 0, memory is complete soon enough, and
+         * blocks wait for that as under R2. */
         unsigned int eager;
+        spm_stamp probed; /* what was asked about then */
 };
 
 /** spm_work_sole() - the stream that memory of the pool is served to; NULL: to anybody. */

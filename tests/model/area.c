@@ -113,9 +113,9 @@ Test(area, the_smallest_pages_have_smaller_leaves)
 {
         size_t leaf = SMALL << 15;
         spm_pool pool = range_pool(SMALL);
+        uint64_t c = bench_alloc(pool, bench.s, SMALL);
         uint64_t a = bench_alloc(pool, bench.s, 2 * leaf + SMALL);
         uint64_t b = bench_alloc(pool, bench.s, leaf);
-        uint64_t c = bench_alloc(pool, bench.s, SMALL);
         uint64_t d = bench_alloc(pool, bench.s, SMALL);
 
         cr_assert_eq(b, a + 2 * leaf + SMALL);

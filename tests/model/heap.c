@@ -27,6 +27,18 @@ static void set_up(void)
 
 TestSuite(heap, .init = set_up, .fini = bench_tear_down);
 
+/* The halves of a pool that is small help each other: it has had so much in use that it is not. */
+static void outgrow(void)
+{
+        struct spm_actions actions;
+
+        bench_free(bench_alloc(pool, bench.s, 300 * MIB), bench.s);
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_WAIT);
+        cr_assert_eq(spm_trim(bench.model, pool, 0, NULL, &actions), SPM_OK);
+        bench_do(&actions, NULL);
+        cr_assert_eq(bench_stats(pool).reserved_current, 0);
+}
+
 static void trim(size_t keep)
 {
         struct spm_actions actions;
@@ -50,9 +62,11 @@ Test(heap, blocks_of_up_to_a_mib_are_in_one_half_and_larger_ones_in_the_other)
 
 Test(heap, what_one_half_has_the_other_uses_only_where_memory_is_short)
 {
-        uint64_t large = bench_alloc(pool, bench.s, 14 * MIB);
+        uint64_t large;
         uint64_t small;
 
+        outgrow();
+        large = bench_alloc(pool, bench.s, 14 * MIB);
         /* The pool may hold as much again, so that nothing has to make way. */
         bench_free(large, 0);
         trim(4 * MIB);
@@ -65,6 +79,17 @@ Test(heap, what_one_half_has_the_other_uses_only_where_memory_is_short)
         cr_expect_eq(small, large);
         bench_free(small, bench.s);
         cr_expect_eq(bench_alloc(pool, bench.s, 4 * MIB), large, "and it comes back whole");
+}
+
+Test(heap, a_pool_that_is_small_does_not_grow_for_what_the_other_half_has)
+{
+        uint64_t large = bench_alloc(pool, bench.s, 14 * MIB);
+
+        bench_free(large, 0);
+        cr_expect_eq(bench_alloc(pool, bench.s, MIB), large);
+        cr_expect_str_eq(bench.log, "");
+        cr_expect_eq(bench_stats(pool).reserved_current, 14 * MIB);
+        cr_expect_lt(bench_alloc(pool, bench.s, 300 * KIB), LARGE, "it would take a MiB there");
 }
 
 Test(heap, a_pool_that_was_promised_an_amount_is_not_parted)
@@ -244,9 +269,11 @@ Test(heap, exported_memory_of_many_segments_is_given_back_in_steps)
 
 Test(heap, a_small_block_is_not_cut_out_of_a_large_one_that_its_stream_has_freed)
 {
-        uint64_t a = bench_alloc(pool, bench.s, 3 * MIB);
+        uint64_t a;
         uint64_t b;
 
+        outgrow();
+        a = bench_alloc(pool, bench.s, 3 * MIB);
         bench_free(a, bench.s);
         b = bench_alloc(pool, bench.s, 600 << 10);
         cr_expect(b < a || b >= a + 3 * MIB);

@@ -227,6 +227,21 @@ Test(work, what_the_only_stream_may_have_early_is_waited_for_before_growing)
         cr_expect_leq(bench_stats(pool).reserved_high, 256 * MIB, "O3");
 }
 
+/* It is as good as what is ready, as long as it is no more than the program had in use. */
+Test(work, what_the_only_stream_may_have_early_is_not_waited_for)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_SYNC, .context = bench.context, .pending_limit = LARGE};
+        spm_pool pool = bench_pool(config);
+        uint64_t a = bench_alloc(pool, 0, 4 * LARGE);
+
+        bench_submit(bench.s);
+        bench_free(a, 0);
+        bench_submit(bench.s);
+        bench_alloc(pool, 0, 5 * LARGE);
+        cr_expect(!strchr(bench.log, 'H'), "%s", bench.log);
+}
+
 /* A synchronous copy goes ahead of what the device was told to wait for. */
 Test(work, on_the_legacy_stream_the_host_waits)
 {
@@ -383,6 +398,25 @@ Test(work, what_is_freed_in_the_order_of_the_only_stream_is_waited_for)
         cr_expect_neq(bench_alloc(bench.sync, 0, LARGE), a);
 }
 
+/* To the only stream they are one piece, and a better fit than what is ready. */
+Test(work, what_was_freed_between_stamps_is_joined_before_something_larger_is_cut)
+{
+        uint64_t large = bench_alloc(bench.sync, 0, 8 * LARGE);
+        uint64_t a = bench_alloc(bench.sync, 0, LARGE);
+        uint64_t b = bench_alloc(bench.sync, 0, LARGE);
+
+        cr_assert_eq(b, a + LARGE);
+        bench_free(large, 0);
+        bench_submit(bench.s);
+        bench_free(a, 0);
+        bench_submit(bench.s);
+        cr_expect_str_eq(bench.log, "R");
+        bench_free(b, 0);
+        bench_submit(bench.s);
+        cr_expect_str_eq(bench.log, "R");
+        cr_expect_eq(bench_alloc(bench.sync, 0, 2 * LARGE), a);
+}
+
 /* A device that keeps up is not asked for a stamp at each launch. */
 Test(work, after_some_stamps_in_a_row_memory_is_waited_for_until_it_is_missed)
 {
@@ -390,17 +424,69 @@ Test(work, after_some_stamps_in_a_row_memory_is_waited_for_until_it_is_missed)
         int stamps = 0;
         int i;
 
+        bench.device_done = true;
         for (i = 0; i < 200; i++) {
                 bench_submit(bench.s);
                 stamps += bench.log[0] == 'R';
                 bench_free(a, 0);
-                bench.device_done = true;
                 a = bench_alloc(bench.sync, 0, LARGE);
-                bench.device_done = false;
         }
+        bench.device_done = false;
         cr_expect(stamps > 10 && stamps < 100, "%d", stamps);
         bench_submit(bench.s);
         bench_free(a, 0);
         cr_expect_neq(bench_alloc(bench.sync, 0, LARGE), a, "missed");
         serve_early(bench.s);
+}
+
+/* What it would free as under R2 would be out of reach for as long as it is behind. */
+Test(work, a_device_that_is_asked_and_still_behind_goes_on_being_stamped)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, LARGE);
+        int i;
+
+        for (i = 0; i < 200; i++) {
+                bench_submit(bench.s);
+                cr_expect(!i || bench.log[0] == 'R', "%d: %s", i, bench.log);
+                bench_free(a, 0);
+                cr_expect_eq(bench_alloc(bench.sync, 0, LARGE), a, "%d", i);
+        }
+}
+
+/* @done: pairs on a device that keeps up, before it falls behind and the eager stamps run out. */
+static void miss_after(int done)
+{
+        uint64_t block[4], a = bench_alloc(bench.sync, 0, LARGE);
+        bool found = false;
+        int i;
+
+        for (i = 0; i < 4; i++)
+                block[i] = bench_alloc(bench.sync, 0, LARGE);
+        bench.device_done = true;
+        for (i = 0; i < done; i++) {
+                bench_submit(bench.s);
+                bench_free(a, 0);
+                a = bench_alloc(bench.sync, 0, LARGE);
+        }
+        bench.device_done = false;
+        for (i = 0; i < 4; i++) {
+                bench_submit(bench.s);
+                bench_free(block[i], 0);
+        }
+        bench_submit(bench.s);
+        a = bench_alloc(bench.sync, 0, LARGE);
+        for (i = 0; i < 4; i++)
+                found = found || a == block[i];
+        cr_expect(found, "after %d", done);
+}
+
+Test(work, what_was_missed_is_served_early_to_the_very_request)
+{
+        int done;
+
+        for (done = 56; done < 64; done++) {
+                miss_after(done);
+                bench_tear_down();
+                watch();
+        }
 }

@@ -47,7 +47,10 @@ static size_t choose_size(void)
 
         if (kind < 24)
                 return sizes[kind % 8];
-        return kind < 30 ? 1 + choose(40 * KIB) : 1 + choose(6 * MIB);
+        if (kind < 30)
+                return 1 + choose(40 * KIB);
+        /* What is a little smaller takes a MiB where it lies among large blocks. */
+        return MIB + choose(5 * MIB);
 }
 
 static void act_rarely(struct side *side, uint32_t kind, unsigned int a, unsigned int b)

@@ -18,7 +18,6 @@
 #define CALLS             4
 #define REQUESTS          2
 #define MAGAZINES         3
-#define FREED             64
 
 #define OPS_POOL_OF_MODEL 4 /* its provider makes up addresses */
 
@@ -90,13 +89,6 @@ struct magazine {
         int stream;
 };
 
-/* Memory that was freed, and when. */
-struct freed {
-        uint64_t from;
-        uint64_t to;
-        uint64_t time;
-};
-
 struct ops {
         struct world world;
         const struct profile *profile;
@@ -116,8 +108,7 @@ struct ops {
         int first_size; /* of the list: sizes are counted from there */
         struct spm_allocation last_freed;
         bool tainted[WORLD_EVENTS]; /* for ever: whoever records it now says nothing */
-        struct freed freed[FREED];  /* the last ones, the oldest is overwritten */
-        int freed_count;
+        uint64_t freed_until[2];    /* when the last block was freed that R1 is about; by context */
 };
 
 #define OPS_NO_CAUSE ((struct world_cause){.self = TWIN_NONE})

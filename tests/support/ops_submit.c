@@ -39,26 +39,18 @@ void ops_note_freed(struct ops *ops, const struct spm_allocation *allocation, in
         if (!allocation->announce)
                 return;
         ops_forget_announced(ops, pool == 3);
-        ops->freed[ops->freed_count++ % FREED] = (struct freed){
-                .from = allocation->address,
-                .to = allocation->address + allocation->reserved,
-                .time = ops->world.twin.time,
-        };
+        ops->freed_until[pool == 3] = ops->world.twin.time;
 }
 
+/* What is served may have been joined with what was freed last, and wait for that. */
 void ops_note_early(struct ops *ops, const struct spm_allocation *allocation, int pool)
 {
-        uint64_t *until = &ops->world.early_until[pool == 3];
-        int i;
-
         if (!allocation->announce)
                 return;
         ops_forget_announced(ops, pool == 3);
         ops->result->early++;
-        for (i = 0; i < FREED; i++)
-                if (ops->freed[i].from < allocation->address + allocation->reserved &&
-                    allocation->address < ops->freed[i].to && *until < ops->freed[i].time)
-                        *until = ops->freed[i].time;
+        if (ops->world.early_until[pool == 3] < ops->freed_until[pool == 3])
+                ops->world.early_until[pool == 3] = ops->freed_until[pool == 3];
 }
 
 void op_work(struct ops *ops)

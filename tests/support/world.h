@@ -68,7 +68,7 @@ struct world {
         bool context_gone[2];
         int captures[2];
         bool watched[2];
-        uint64_t early_until[2];  /* no block that was served early was freed later (twin's time) */
+        uint64_t early_until[2];  /* what is served early was freed no later (twin's time) */
         uint64_t fenced_until[2]; /* the same of the last end of R1, which may come again */
         struct world_stream streams[TWIN_STREAMS]; /* by the twin's number */
         int stream_count;
