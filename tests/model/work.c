@@ -402,11 +402,16 @@ Test(work, what_is_freed_in_the_order_of_the_only_stream_is_waited_for)
 Test(work, what_was_freed_between_stamps_is_joined_before_something_larger_is_cut)
 {
         uint64_t large = bench_alloc(bench.sync, 0, 8 * LARGE);
-        uint64_t a = bench_alloc(bench.sync, 0, LARGE);
-        uint64_t b = bench_alloc(bench.sync, 0, LARGE);
+        uint64_t whole = bench_alloc(bench.sync, 0, 2 * LARGE);
+        uint64_t a;
+        uint64_t b;
 
-        cr_assert_eq(b, a + LARGE);
         bench_free(large, 0);
+        bench_free(whole, 0);
+        a = bench_alloc(bench.sync, 0, LARGE);
+        b = bench_alloc(bench.sync, 0, LARGE);
+        cr_assert_eq(a, whole);
+        cr_assert_eq(b, whole + LARGE);
         bench_submit(bench.s);
         bench_free(a, 0);
         bench_submit(bench.s);
