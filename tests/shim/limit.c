@@ -363,8 +363,8 @@ static CUresult CUDAAPI pitch_of(CUdeviceptr *pointer, size_t *pitch, size_t wid
 
 Test(limit, follows_the_driver_in_the_length_of_rows)
 {
-        CUdeviceptr pointer;
-        size_t pitch;
+        CUdeviceptr pointer, refused = 5;
+        size_t pitch, refused_pitch = 7;
 
         start("observe", "8M", 0);
         real_pitch = sp_driver.cuMemAllocPitch_v2;
@@ -372,8 +372,9 @@ Test(limit, follows_the_driver_in_the_length_of_rows)
         row_wanted = 1024;
         cr_assert_eq(sp_on_cuMemAllocPitch_v2(&pointer, &pitch, 512, 4096, 4), CUDA_SUCCESS);
         cr_expect_eq(sp_limit_counted(0), 4 * MIB);
-        cr_expect_eq(sp_on_cuMemAllocPitch_v2(&pointer, &pitch, 512, 8192, 4),
+        cr_expect_eq(sp_on_cuMemAllocPitch_v2(&refused, &refused_pitch, 512, 8192, 4),
                      CUDA_ERROR_OUT_OF_MEMORY);
+        cr_expect(refused == 5 && refused_pitch == 7, "written on success only");
         cr_expect_eq(sp_limit_counted(0), 4 * MIB);
         cr_expect_eq(used(), 4 * MIB, "it was given back");
         row_wanted = 512;
