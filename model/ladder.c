@@ -14,6 +14,7 @@
 
 #include "grow.h"
 #include "limbo.h"
+#include "poll.h"
 #include "recall.h"
 #include "serve.h"
 #include "state.h"
@@ -173,7 +174,7 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
 
         switch ((enum rung)request->stage) {
         case START:
-                return go_on(request, spm_wait_ask_poll(model, want, request, actions), POLLED);
+                return go_on(request, spm_poll_ask(model, want, request, actions), POLLED);
         case POLLED:
                 return go_on(request,
                              request->may_wait &&
@@ -183,7 +184,7 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
                 spm_work_missed(model, want->pool);
                 if (!request->tries && want->pool->magazines)
                         spm_magazine_recall(model, want->pool);
-                return go_on(request, spm_wait_ask_all(model, want, request, actions), GROWING);
+                return go_on(request, spm_poll_ask_all(model, want, request, actions), GROWING);
         case GROWING:
         case REGROWING:
                 status = SPM_E_OUT_OF_MEMORY;

@@ -12,6 +12,7 @@
 
 #include "area.h"
 #include "check.h"
+#include "collect.h"
 #include "front.h"
 #include "limbo.h"
 #include "pool.h"
@@ -159,11 +160,11 @@ static void forget_streams(struct spm_model *model, struct spm_context_state *co
                 stream->done_sync = UINT64_MAX;
                 stream->done_poll = UINT64_MAX;
         }
-        spm_limbo_collect_strays(model);
+        spm_collect_strays(model);
         for (stream = context->streams; stream; stream = next) {
                 next = stream->next;
                 stream->retired = true;
-                spm_limbo_collect_stream(model, stream);
+                spm_collect_stream(model, stream);
         }
         context->line = NULL;
 }
@@ -266,7 +267,7 @@ static void end_stream(struct spm_model *model, struct spm_stream_state *stream)
         if (stream->context->legacy_stream == stream)
                 stream->context->legacy_stream = NULL;
         stream->retired = true;
-        spm_limbo_collect_stream(model, stream);
+        spm_collect_stream(model, stream);
 }
 
 enum spm_status spm_stream_undo(struct spm_model *model, spm_stream id)

@@ -15,8 +15,8 @@
 #include "stamp.h"
 
 #include "action.h"
+#include "collect.h"
 #include "host.h"
-#include "limbo.h"
 #include "state.h"
 
 /* More stamps of one scope are thinned out: a later one implies the earlier ones (L9). */
@@ -239,7 +239,7 @@ enum spm_status spm_stamp_passed(struct spm_model *model, spm_stamp id)
                 return SPM_E_UNKNOWN;
         /* The stamp's own point is among them, so this drops it, and the older ones. */
         model->proofs += stamp->waited;
-        spm_limbo_complete(model, &stamp->clock, stamp->waited);
+        spm_collect_clock(model, &stamp->clock, stamp->waited);
         return SPM_OK;
 }
 
