@@ -14,6 +14,7 @@
 
 #include "grow.h"
 #include "limbo.h"
+#include "poll.h"
 #include "recall.h"
 #include "serve.h"
 #include "state.h"
@@ -193,7 +194,7 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
 
         switch ((enum rung)request->stage) {
         case START:
-                if (spm_wait_ask_poll(model, want, request, actions))
+                if (spm_poll_ask(model, want, request, actions))
                         return SPM_AGAIN;
                 spm_work_missed(model, want->pool);
                 step_to(request, POLLED);
@@ -206,7 +207,7 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
         case CROWDED:
                 if (!request->tries && want->pool->magazines)
                         spm_magazine_recall(model, want->pool);
-                return go_on(request, spm_wait_ask_all(model, want, request, actions), GROWING);
+                return go_on(request, spm_poll_ask_all(model, want, request, actions), GROWING);
         case GROWING:
         case REGROWING:
                 status = SPM_E_OUT_OF_MEMORY;

@@ -62,25 +62,6 @@ void spm_limbo_absorb(struct spm_model *model, struct spm_block *block, struct s
 /** spm_limbo_bar() - an open block of the lane is served when it is complete, and not before. */
 void spm_limbo_bar(struct spm_lane *lane, struct spm_block *block);
 
-/**
- * spm_limbo_complete() - the host has seen all points of @clock complete
- * @sync: the program itself waited
- *
- * Blocks that wait for nothing any more become READY, stamps that say nothing new are dropped, and
- * retired streams without remains are forgotten: look streams up again. With @sync, pools whose
- * frees were completed are marked.
- */
-void spm_limbo_complete(struct spm_model *model, const struct spm_clock *clock, bool sync);
-
-/** spm_limbo_collect_stream() - act on its present state; if it is retired, it may be gone then. */
-void spm_limbo_collect_stream(struct spm_model *model, struct spm_stream_state *stream);
-
-/** spm_limbo_collect_strays() - the same for the blocks that have no lane. */
-void spm_limbo_collect_strays(struct spm_model *model);
-
-/** spm_limbo_collect_pool() - look again, by the pool's present standard of completeness. */
-void spm_limbo_collect_pool(struct spm_model *model, struct spm_pool_state *pool);
-
 /** spm_limbo_reopen() - its stream may have learnt something: look at a few shut blocks again. */
 void spm_limbo_reopen(struct spm_model *model, struct spm_lane *lane);
 

@@ -12,6 +12,7 @@
 
 #include "area.h"
 #include "check.h"
+#include "collect.h"
 #include "front.h"
 #include "limbo.h"
 #include "pool.h"
@@ -159,11 +160,11 @@ static void forget_streams(struct spm_model *model, struct spm_context_state *co
                 stream->done_sync = UINT64_MAX;
                 stream->done_poll = UINT64_MAX;
         }
-        spm_limbo_collect_strays(model);
+        spm_collect_strays(model);
         for (stream = context->streams; stream; stream = next) {
                 next = stream->next;
                 stream->retired = true;
-                spm_limbo_collect_stream(model, stream);
+                spm_collect_stream(model, stream);
         }
         context->line = NULL;
 }
@@ -261,6 +262,26 @@ enum spm_status spm_stream_add(struct spm_model *model, spm_context id, enum spm
         return spm_subject_add_stream(model, context, kind, stream);
 }
 
+static void end_stream(struct spm_model *model, struct spm_stream_state *stream)
+{
+        if (stream->context->legacy_stream == stream)
+                stream->context->legacy_stream = NULL;
+        stream->retired = true;
+        spm_collect_stream(model, stream);
+}
+
+enum spm_status spm_stream_undo(struct spm_model *model, spm_stream id)
+{
+        struct spm_stream_state *stream = spm_subject_usable(model, id);
+
+        if (!stream)
+                return SPM_E_UNKNOWN;
+        assert(!stream->submitted && !stream->magazines && !stream->capturing);
+        end_stream(model, stream);
+        SPM_CHECK(model);
+        return SPM_OK;
+}
+
 /* Nobody has told the legacy stream anything, so neither it nor whoever watches it is behind
  * @stream's work; a stamp of the context is (U1). */
 static void part_from_legacy(struct spm_model *model, const struct spm_stream_state *stream)
@@ -316,10 +337,7 @@ enum spm_status spm_stream_retire(struct spm_model *model, spm_stream id,
         leave_legacy(model, stream, actions);
         stream->context->captures -= stream->capturing;
         stream->capturing = 0;
-        if (stream->context->legacy_stream == stream)
-                stream->context->legacy_stream = NULL;
-        stream->retired = true;
-        spm_limbo_collect_stream(model, stream);
+        end_stream(model, stream);
         return spm_model_finish(model, SPM_OK, actions);
 }
 

@@ -10,6 +10,7 @@
  */
 
 #include "check.h"
+#include "collect.h"
 #include "front.h"
 #include "host.h"
 #include "limbo.h"
@@ -254,7 +255,7 @@ void spm_sync_end(struct spm_model *model, struct spm_ticket *ticket, enum spm_s
         }
         model->proofs += ok && how == SPM_SYNC_WAIT;
         if (ok && clock)
-                spm_limbo_complete(model, clock, how == SPM_SYNC_WAIT);
+                spm_collect_clock(model, clock, how == SPM_SYNC_WAIT);
         if (ok && how == SPM_SYNC_WAIT) {
                 if (ticket->scope.kind == SPM_SCOPE_CONTEXT)
                         context = spm_subject_context(model, ticket->scope.id);

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "bits.h"
+#include "collect.h"
 #include "host.h"
-#include "limbo.h"
 #include "recall.h"
 #include "state.h"
 #include "subject.h"
@@ -230,7 +230,7 @@ enum spm_status spm_pool_set(struct spm_model *model, struct spm_pool_state *poo
                 return SPM_OK;
         case SPM_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
                 pool->opportunistic = value != 0;
-                spm_limbo_collect_pool(model, pool);
+                spm_collect_pool(model, pool);
                 return SPM_OK;
         case SPM_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
                 pool->internal = value != 0;

@@ -11,6 +11,7 @@
 #include "state.h"
 
 #define PATIENCE 10000000 /* looks; some tens of milliseconds */
+#define AT_ONCE  1000     /* looks; some microseconds */
 
 /* figures */
 
@@ -109,11 +110,15 @@ static bool is_outside(const struct spm_magazine *magazine)
         return atomic_load(&magazine->recalled) && !atomic_load(&magazine->inside);
 }
 
-/* An owner that is inside waits for nobody, and leaves. */
+/* A thread of higher priority that kept the processor could keep the owner inside for ever. */
 static void wait_outside(const struct spm_magazine *magazine)
 {
-        while (!is_outside(magazine))
-                ;
+        const struct spm_config *config = &magazine->model->config;
+        unsigned int looks;
+
+        for (looks = 0; !is_outside(magazine); looks += looks < AT_ONCE)
+                if (looks == AT_ONCE && config->pause)
+                        config->pause(config->user);
 }
 
 static void seize(struct spm_magazine *magazine)
@@ -271,8 +276,11 @@ void spm_magazine_stop_all(const struct spm_model *model, bool patient)
         for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool)) {
                 raise_flags(pool);
                 for (magazine = pool->magazines; magazine; magazine = magazine->next)
-                        while (patience && !is_outside(magazine))
-                                patience -= !patient;
+                        if (patient)
+                                wait_outside(magazine);
+                        else
+                                while (patience && !is_outside(magazine))
+                                        patience--;
         }
 }
 

@@ -6,9 +6,23 @@
  * Recall -- what magazines have counted, and how their blocks come back
  *
  * Everything here is called with the caller's lock. A magazine is looked into
- * only while its flag is up and its owner outside; see magazine.h. An owner that
- * is inside leaves after some ten nanoseconds of its own time, and is waited
- * for where its blocks are wanted.
+ * only while its flag is up and its owner outside; see magazine.h.
+ *
+ * An owner that is inside is waited for where its blocks are wanted, without a
+ * bound. It takes no lock, calls nobody and waits for nobody, so it leaves after
+ * some ten nanoseconds of its own time. What keeps its thread from that?
+ *
+ *   others that run           they end, or struct spm_config, pause, lets it run
+ *   a stop, or a handler      of a signal: it goes on afterwards. A handler that
+ *                             never returns, by longjmp(), pthread_exit() or the end
+ *                             of the process, and an asynchronous cancellation,
+ *                             leave the caller's lock behind as well, wherever they
+ *                             meet its holder; no program may do that to a library
+ *   pthread_exit(), cancel    happen between calls, so outside
+ *   a fork by another thread  the owner is not in the child, and nobody is to use
+ *                             the model there (the shim does not: base/life.h)
+ *
+ * A report is made in such places all the same, and does not wait so long.
  */
 
 #include <stdbool.h>

@@ -15,8 +15,8 @@
 #include "stamp.h"
 
 #include "action.h"
+#include "collect.h"
 #include "host.h"
-#include "limbo.h"
 #include "state.h"
 
 /* More stamps of one scope are thinned out: a later one implies the earlier ones (L9). */
@@ -127,7 +127,8 @@ void spm_stamp_forget(struct spm_model *model)
  * The newest but one goes: the old ones are about to be done, and the newest covers most. One that
  * a stream was told to wait for goes only if there is no other, and then the oldest: if that wait
  * has still not been submitted it fails, and its allocation is undone. A legacy stream is told to
- * wait at every allocation, so it has no others.
+ * wait at every allocation, so it has no others. What guards stays until it is done: a wait for it
+ * cannot fail, and whoever finds it gone takes that for done. There are one or two of those.
  */
 static bool thin_out(struct spm_model *model, struct spm_stamp_list *list)
 {
@@ -141,7 +142,7 @@ static bool thin_out(struct spm_model *model, struct spm_stamp_list *list)
                         return true;
                 }
         for (stamp = list->first; stamp; stamp = stamp->next)
-                if (stamp->status == SPM_STAMP_RECORDED) {
+                if (stamp->status == SPM_STAMP_RECORDED && !stamp->guards) {
                         discard(model, stamp);
                         return true;
                 }
@@ -238,7 +239,7 @@ enum spm_status spm_stamp_passed(struct spm_model *model, spm_stamp id)
                 return SPM_E_UNKNOWN;
         /* The stamp's own point is among them, so this drops it, and the older ones. */
         model->proofs += stamp->waited;
-        spm_limbo_complete(model, &stamp->clock, stamp->waited);
+        spm_collect_clock(model, &stamp->clock, stamp->waited);
         return SPM_OK;
 }
 

@@ -35,7 +35,7 @@ struct spm_stamp_state {
         bool bounded; /* may cover work submitted after the free it stands for */
         bool is_trap; /* asked for by the legacy stream for itself; nobody follows it (serve.c) */
         bool lent;    /* a stream was told to wait for it */
-        bool guards;  /* the context may be told to wait for it (work.c) */
+        bool guards;  /* whoever comes may be, or was, told to be behind it (work.c) */
         bool waited;  /* the host was told to wait for it */
 };
 

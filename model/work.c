@@ -273,7 +273,7 @@ static void ask_fence(struct spm_model *model, struct spm_context_state *context
         action->context = context->object.id;
         if (!stamp)
                 return;
-        stamp->lent = true;
+        stamp->guards = true;
         action->stamp = stamp->object.id;
         if (on_device)
                 action->stream = waiter->object.id;

@@ -93,6 +93,10 @@ struct spm_config {
          * in each call, which costs as much as the rest of it. Called inside the model's functions,
          * under the caller's lock; must not call the model. */
         void (*fence)(void *user);
+        /* Called again and again while a magazine is waited for whose owner does not leave it at
+         * once, because its thread does not run: yields to it, or sleeps for a moment. NULL: the
+         * processor is kept. Called as fence is. */
+        void (*pause)(void *user);
         /* A freed synchronous block waits for a stamp of its context; a batch is stamped
          * when it holds this many blocks or bytes. 0 means the default. */
         unsigned int batch_blocks; /* default 64 */

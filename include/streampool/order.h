@@ -61,6 +61,10 @@ enum spm_stream_kind {
 enum spm_status spm_stream_add(struct spm_model *model, spm_context context,
                                enum spm_stream_kind kind, spm_stream *stream);
 
+/** spm_stream_undo() - spm_stream_add() was in vain: @stream was told of nothing, and is as if it
+ * had never been. Return: SPM_OK, SPM_E_UNKNOWN. */
+enum spm_status spm_stream_undo(struct spm_model *model, spm_stream stream);
+
 /**
  * spm_stream_retire() - call before the driver destroys @stream (L1)
  *

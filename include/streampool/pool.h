@@ -54,8 +54,11 @@ enum spm_growth { SPM_GROWTH_BALANCED, SPM_GROWTH_SPEED, SPM_GROWTH_TIGHT };
 
 /*
  * What the blocks of several pools sum up to, and what the caller adds: it may count memory of its
- * own in, under the lock. What magazines have counted since they were settled is not in it, and a
- * high mark that they alone pass is noticed when they are; see spm_settle().
+ * own in, under the lock. What magazines have counted since they were settled is not in it; see
+ * spm_settle(). So its high marks, unlike those of a pool, are not exact where there are magazines:
+ * below the true peak by no more than its pools are below marks of their own at that moment, as
+ * magazines rise by a share of that unseen; and above it by no more than was freed into magazines
+ * and lies there.
  */
 struct spm_tally {
         uint64_t count, count_high; /* live */

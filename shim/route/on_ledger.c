@@ -52,6 +52,8 @@ CUresult CUDAAPI sp_on_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, s
                                           size_t height, unsigned int element)
 {
         struct sp_ask ask = sp_ask_for(SP_KIND_PITCH, pointer ? pitch_bytes(width, height) : 0);
+        CUdeviceptr pointer_before = pointer ? *pointer : 0;
+        size_t pitch_before = pitch ? *pitch : 0;
         CUresult result = SP_ASK_FOR(
                 &ask, sp_driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element));
 
@@ -59,6 +61,9 @@ CUresult CUDAAPI sp_on_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, s
                 return result;
         if (!sp_ask_settle(&ask, *pitch * height)) {
                 sp_driver.cuMemFree_v2(*pointer);
+                /* A refusal writes nothing, though we know of it only now. */
+                *pointer = pointer_before;
+                *pitch = pitch_before;
                 return CUDA_ERROR_OUT_OF_MEMORY;
         }
         sp_ask_write_down(&ask, *pointer, sp_context_current(), 0);

@@ -118,12 +118,13 @@ static enum spm_status give_back(CUdeviceptr address, enum spm_free_kind kind, s
         if (status == SPM_OK) {
                 sp_work_note(block);
                 sp_held_freed(block, kind == SPM_FREE_SYNC ? "cuMemFree" : "cuMemFreeAsync");
+                /* Before another thread can give back what lies behind it. */
+                if (block->exported)
+                        sp_export_end(block);
         }
         sp_model_leave();
         if (status != SPM_OK)
                 return status;
-        if (block->exported)
-                sp_export_end(block);
         sp_perform(&actions, NULL);
         return SPM_OK;
 }

@@ -229,8 +229,12 @@ static void perform_sync_context(const struct spm_action *action)
         sp_perform(&more, NULL);
 }
 
-/* What cannot be told to the device is waited for here: a capture has begun in the meantime, or the
- * stamp was not to be had. One that is gone for another reason is done. */
+/*
+ * What cannot be told to the device is waited for here: a capture has begun in the meantime, or the
+ * stamp was not to be had. One that is gone for another reason is done: the model drops a stamp
+ * that is asked for by a fence when it is done, or its context gone, and not to have fewer
+ * (thin_out() in model/stamp.c).
+ */
 static void perform_wait_fence(const struct spm_action *action, spm_stamp lost)
 {
         struct sp_held_stamp *held;

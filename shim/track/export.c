@@ -26,6 +26,7 @@
 
 #include "track/export.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -56,7 +57,7 @@ struct export
 static struct export *exports;
 static int table = -1;
 static uint64_t table_end;
-static struct sp_lock export_lock = SP_LOCK_INIT(SP_RANK_CONTEXT);
+static struct sp_lock export_lock = SP_LOCK_INIT(SP_RANK_EXPORT);
 
 /* how do descriptors get to others? */
 
@@ -300,6 +301,7 @@ void sp_export_end(const struct spm_allocation *block)
 {
         struct export *found;
 
+        assert(sp_lock_held() == SP_RANK_MODEL);
         sp_lock_take(&export_lock);
         found = find_locked(block);
         if (found)

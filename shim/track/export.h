@@ -5,7 +5,8 @@
 /*
  * Export -- blocks that other processes may open
  *
- * A record lives from the first cuIpcGetMemHandle of a block to its free. Any
+ * A record lives from the first cuIpcGetMemHandle of a block to its free: it is
+ * gone before the model lets anybody else have, or give back, the memory. Any
  * thread may call; no lock is held in a driver call.
  */
 
@@ -38,7 +39,7 @@ int sp_export_descriptor(const struct sp_seal *seal, uint32_t part);
 bool sp_export_is_own(const struct sp_seal *seal);
 
 /** sp_export_end() - the block is freed: nobody can open it any more; does nothing if it has no
- * record. */
+ * record. Under the model's lock, under which it was freed. */
 void sp_export_end(const struct spm_allocation *block);
 
 /** sp_export_end_pool() - the same for all blocks of a pool that is gone with its context. */

@@ -153,6 +153,13 @@ bool sp_held_past(uint64_t address, struct sp_past *past)
         return past->address == address;
 }
 
+bool sp_held_is_free(const struct spm_model *model, uint64_t address)
+{
+        struct spm_allocation block;
+
+        return has_blocks(model) && spm_find(model, address, &block) == SPM_E_DOUBLE_FREE;
+}
+
 static bool end_block(const struct spm_allocation *block, void *user)
 {
         struct sp_kind_totals *totals = &sp_ledger.totals.kind[kinds[block->kind]];

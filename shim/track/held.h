@@ -8,7 +8,8 @@
  * The model has a record of every live block, and keeps with it where the
  * program asked for it. So nothing more is written down while a block is served
  * or freed, but for the last blocks that were freed: if one is freed again, they
- * say where it was freed before.
+ * say where it was freed before. Of an older one the model still knows that its
+ * memory is free.
  *
  * What the driver serves is in the ledger, which tells of both (ledger.h).
  *
@@ -83,6 +84,9 @@ void sp_held_freed(const struct spm_allocation *block, const char *function);
 /** sp_held_past() - the last life of a block that began at @address and was freed. Return: false if
  * that is not remembered. */
 bool sp_held_past(uint64_t address, struct sp_past *past);
+
+/** sp_held_is_free() - is @address in memory of the pools, and in no live block? */
+bool sp_held_is_free(const struct spm_model *model, uint64_t address);
 
 /** sp_held_context_gone() - all blocks of @pool die with their context. */
 void sp_held_context_gone(const struct spm_model *model, spm_pool pool);

@@ -134,7 +134,7 @@ uint64_t sp_ledger_below_peak(int device, uint64_t more);
 
 /* Worst first. */
 enum sp_finding_kind {
-        SP_FINDING_DOUBLE_FREE,
+        SP_FINDING_DOUBLE_FREE,   /* has no block if that was long ago */
         SP_FINDING_WRONG_KIND,    /* alive, but not freed by this function */
         SP_FINDING_INTERIOR,      /* inside a live allocation */
         SP_FINDING_AFTER_CONTEXT, /* its context was destroyed before */

@@ -149,6 +149,9 @@ static enum sp_finding_kind classify_locked(struct spm_model *model, enum sp_spa
                              other->key.space == space ? SP_FINDING_INTERIOR
                                                        : SP_FINDING_WRONG_KIND,
                              other);
+        /* Where it was freed is not remembered any more. Fresh memory is not told from freed. */
+        if ((space == SP_SPACE_DEVICE || space == SP_SPACE_HOST) && sp_held_is_free(model, address))
+                return SP_FINDING_DOUBLE_FREE;
         return SP_FINDING_FOREIGN;
 }
 

@@ -4,7 +4,11 @@
 
 #include "track/state.h"
 
+#include <errno.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/barrier.h"
 #include "base/config.h"
@@ -71,6 +75,17 @@ static void fence(void *unused)
         (void)sp_barrier();
 }
 
+/* By syscall(): a library's nanosleep() could end a thread that was cancelled, lock and all. */
+static void pause_for_others(void *unused)
+{
+        struct timespec nap = {.tv_nsec = 20 * 1000};
+        int saved = errno;
+
+        (void)unused;
+        syscall(SYS_nanosleep, &nap, NULL);
+        errno = saved;
+}
+
 bool sp_state_start(void)
 {
         const struct sp_config *config = sp_config();
@@ -78,6 +93,7 @@ bool sp_state_start(void)
                 .batch_blocks = config->batch,
                 .batch_bytes = config->batch_bytes,
                 .fence = sp_barrier_start() ? fence : NULL,
+                .pause = pause_for_others,
         };
 
         if (!sp_driver.cuDriverGetVersion ||

@@ -68,6 +68,16 @@ static struct sp_stream *make(CUstream handle, struct sp_context *context,
         return stream;
 }
 
+/* Nobody has seen it, so nothing was told of it. */
+static void unmake(struct sp_stream *stream)
+{
+        if (stream->handle != CU_STREAM_LEGACY) {
+                (void)spm_stream_undo(sp_model_enter(), stream->model);
+                sp_model_leave();
+        }
+        free(stream);
+}
+
 /* Return: false when the host has no memory for the tables. */
 static bool publish_locked(struct sp_stream *stream, bool is_explicit)
 {
@@ -113,7 +123,7 @@ static struct sp_stream *publish(struct sp_stream *made)
                 stream = publish_locked(made, true) ? made : NULL;
         sp_lock_drop(&table_lock);
         if (stream != made)
-                free(made);
+                unmake(made);
         return stream;
 }
 
@@ -136,7 +146,7 @@ static struct sp_stream *legacy_of(struct sp_context *context)
         }
         sp_lock_drop(&table_lock);
         if (stream != made)
-                free(made);
+                unmake(made);
         return stream;
 }
 
@@ -191,7 +201,7 @@ static struct own_stream *make_own(struct sp_context *context)
         published = publish_locked(own->stream, false);
         sp_lock_drop(&table_lock);
         if (!published) {
-                free(own->stream);
+                unmake(own->stream);
                 free(own);
                 return NULL;
         }

@@ -40,6 +40,37 @@ Test(model, a_context_has_a_device_and_one_legacy_stream)
         cr_expect_eq(stream, 0);
 }
 
+static void append(const char *line, void *user)
+{
+        strncat(user, line, 4095 - strlen(user));
+}
+
+static void dump(char text[4096])
+{
+        text[0] = 0;
+        spm_dump(bench.model, append, text);
+}
+
+/* spm_stream_retire() would ask for a stamp of the legacy stream. */
+Test(model, a_stream_that_was_added_in_vain_is_as_if_it_had_never_been)
+{
+        static char before[4096], with[4096], after[4096];
+        enum spm_stream_kind kind;
+        spm_stream stream;
+
+        bench_free(bench_alloc(bench.async, bench.legacy, 512), bench.legacy);
+        dump(before);
+        for (kind = SPM_STREAM_BLOCKING; kind <= SPM_STREAM_PER_THREAD; kind++) {
+                cr_assert_eq(spm_stream_add(bench.model, bench.context, kind, &stream), SPM_OK);
+                dump(with);
+                cr_expect_str_neq(with, before);
+                cr_expect_eq(spm_stream_undo(bench.model, stream), SPM_OK);
+                dump(after);
+                cr_expect_str_eq(after, before);
+                cr_expect_eq(spm_stream_undo(bench.model, stream), SPM_E_UNKNOWN);
+        }
+}
+
 Test(model, a_context_takes_its_synchronous_memory_with_it)
 {
         struct spm_allocation allocation;

@@ -94,6 +94,36 @@ Test(stamp, one_of_the_stream_itself_is_preferred)
         cr_expect_eq(spm_stamp_find_any(s, position), own);
 }
 
+static const struct spm_stamp_state *find(spm_stamp id)
+{
+        return (struct spm_stamp_state *)spm_table_find(&bench.model->stamps, id);
+}
+
+/* A thread was told to put a stream behind it (R1) and is slow, while others ask for many more. */
+Test(stamp, one_that_a_fence_is_for_is_kept_until_it_is_done)
+{
+        const struct spm_stamp_state *fence;
+        struct spm_actions late, done;
+        unsigned int i;
+        uint64_t a;
+
+        bench_watch();
+        a = bench_alloc(bench.sync, 0, 4 * MIB);
+        bench_submit(bench.s);
+        bench_free(a, 0);
+        cr_assert_eq(bench_alloc(bench.sync, 0, 4 * MIB), a, "early");
+        cr_assert_eq(spm_submit(bench.model, bench.t, &late), SPM_OK);
+        cr_assert_eq(late.count, 2);
+        cr_assert_eq(late.item[1].kind, SPM_ACT_WAIT_FENCE);
+        fence = find(late.item[1].stamp);
+        cr_assert_eq(spm_stamp_answer(bench.model, late.item[0].stamp, true), SPM_OK);
+        for (i = 0; i < 100; i++)
+                record(stream_of(bench.s))->lent = true;
+        cr_expect_not_null(fence->list);
+        spm_stamp_done(bench.model, late.item[1].stamp, &done);
+        cr_expect_null(fence->list);
+}
+
 Test(stamp, a_record_that_is_used_again_remembers_nothing)
 {
         struct spm_stamp_state *old = record(stream_of(bench.s));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Config -- parsers, names and the table of options
+ * Config -- the table of options, and who reads it
  *
  * Links base/config.c alone; the log is a function of this file.
  */
@@ -182,6 +182,25 @@ Test(config, a_bad_limit_is_named_with_the_rule_and_is_none)
         }
 }
 
+Test(config, an_amount_without_a_default_may_be_left_out)
+{
+        read_from("STREAMPOOL_LOG=1", NULL);
+        cr_expect_not(config.pool_threshold.is_given);
+        read_from("STREAMPOOL_POOL_THRESHOLD=", NULL);
+        cr_expect_not(config.pool_threshold.is_given);
+        read_from("STREAMPOOL_POOL_THRESHOLD=0", NULL);
+        cr_expect(config.pool_threshold.is_given);
+        cr_expect_eq(config.pool_threshold.bytes, 0);
+        cr_expect(config.keep.is_given);
+}
+
+Test(config, a_switch_without_a_value_is_neither)
+{
+        read_from("STREAMPOOL_POOL_FOLLOW=0", NULL);
+        cr_expect_eq(config.pool_follow, SP_SWITCH_OFF);
+        cr_expect_eq(config.pool_internal, SP_SWITCH_UNSET);
+}
+
 /* nearest */
 
 Test(nearest, takes_one_edit_of_each_sort)
@@ -213,164 +232,6 @@ Test(nearest, gives_nothing_where_nothing_is_near)
         cr_expect_null(sp_config_nearest("STREAMPOOL_XYZZY"));
         cr_expect_null(sp_config_nearest("STREAMPOOL_"));
         cr_expect_null(sp_config_nearest(longer));
-}
-
-/* parsers: written on success only */
-
-Test(parse, flag)
-{
-        bool flag = true;
-
-        cr_expect(sp_parse_flag("off", "", &flag) && !flag);
-        cr_expect(sp_parse_flag("TRUE", "", &flag) && flag);
-        cr_expect(sp_parse_flag("0", "", &flag) && !flag);
-        cr_expect_not(sp_parse_flag("2", "", &flag));
-        cr_expect_not(sp_parse_flag("", "", &flag));
-        cr_expect_not(flag, "written by a parser that failed");
-}
-
-Test(parse, count_within_its_range)
-{
-        unsigned int count = 77;
-
-        cr_expect_not(sp_parse_count("256", "0-255", &count));
-        cr_expect_not(sp_parse_count("0", "1-255", &count));
-        cr_expect_not(sp_parse_count("-1", "0-255", &count));
-        cr_expect_not(sp_parse_count("3x", "0-255", &count));
-        cr_expect_not(sp_parse_count("", "0-255", &count));
-        cr_expect_not(sp_parse_count("18446744073709551617", "0-255", &count));
-        cr_expect_eq(count, 77, "written by a parser that failed");
-        cr_expect(sp_parse_count("255", "0-255", &count));
-        cr_expect_eq(count, 255);
-}
-
-Test(parse, bytes_with_units)
-{
-        static const struct {
-                const char *text;
-                uint64_t bytes;
-        } rows[] = {
-                {"0", 0},           {"4096", 4096},       {"64K", 65536},
-                {"64k", 65536},     {"2M", 2 << 20},      {"2MB", 2 << 20},
-                {"2MiB", 2 << 20},  {"1.5G", 3ULL << 29}, {"0.125K", 128},
-                {"3T", 3ULL << 40}, {"12B", 12},          {"17179869183G", 0xffffffffc0000000ULL},
-        };
-        static const char *const bad[] = {
-                "",      "K",       "1KK", "1.",           ".5G",
-                "-1",    "1.0001K", "0x1", "1 K",          "1Ki",
-                "1GiBs", "5%",      "1e3", "17179869184G", "99999999999999999999",
-                "5 ",    "5 B"};
-        uint64_t bytes = 0;
-
-        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-                cr_expect(sp_parse_bytes(rows[i].text, "", &bytes), "%s", rows[i].text);
-                cr_expect_eq(bytes, rows[i].bytes, "%s is not %llu", rows[i].text,
-                             (unsigned long long)bytes);
-        }
-        bytes = 77;
-        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-                cr_expect_not(sp_parse_bytes(bad[i], "", &bytes), "%s", bad[i]);
-                cr_expect_eq(bytes, 77, "%s: written by a parser that failed", bad[i]);
-        }
-}
-
-Test(parse, time_with_units)
-{
-        static const struct {
-                const char *text;
-                uint64_t ns;
-        } rows[] = {
-                {"0", 0},
-                {"250", 250000000},
-                {"250ms", 250000000},
-                {"0.5ms", 500000},
-                {"10s", 10000000000},
-                {"10S", 10000000000},
-                {"2min", 120000000000},
-                {"1.5h", 5400000000000},
-        };
-        static const char *const bad[] = {"",   "s",   "-1", "10 s",    "5m",
-                                          "1d", "10%", "1K", "6000000h"};
-        uint64_t ns = 0;
-
-        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-                cr_expect(sp_parse_time(rows[i].text, "", &ns), "%s", rows[i].text);
-                cr_expect_eq(ns, rows[i].ns, "%s is not %llu", rows[i].text,
-                             (unsigned long long)ns);
-        }
-        ns = 77;
-        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-                cr_expect_not(sp_parse_time(bad[i], "", &ns), "%s", bad[i]);
-                cr_expect_eq(ns, 77, "%s: written by a parser that failed", bad[i]);
-        }
-}
-
-Test(parse, amount_is_a_size_or_a_share)
-{
-        struct sp_amount amount = {.bytes = 77};
-
-        cr_expect_not(sp_parse_amount("100.1%", "", &amount));
-        cr_expect_not(sp_parse_amount("%", "", &amount));
-        cr_expect_not(sp_parse_amount("5%%", "", &amount));
-        cr_expect_not(sp_parse_amount("much", "", &amount));
-        cr_expect(amount.bytes == 77 && amount.share == 0, "written by a parser that failed");
-        cr_expect(sp_parse_amount("100%", "", &amount));
-        cr_expect_eq(sp_amount_bytes(amount, UINT64_MAX), UINT64_MAX);
-        cr_expect(sp_parse_amount("1G", "", &amount));
-        cr_expect_eq(sp_amount_bytes(amount, 5), 1ULL << 30);
-}
-
-Test(parse, an_amount_without_a_default_may_be_left_out)
-{
-        read_from("STREAMPOOL_LOG=1", NULL);
-        cr_expect_not(config.pool_threshold.is_given);
-        read_from("STREAMPOOL_POOL_THRESHOLD=", NULL);
-        cr_expect_not(config.pool_threshold.is_given);
-        read_from("STREAMPOOL_POOL_THRESHOLD=0", NULL);
-        cr_expect(config.pool_threshold.is_given);
-        cr_expect_eq(config.pool_threshold.bytes, 0);
-        cr_expect(config.keep.is_given);
-}
-
-Test(parse, a_switch_is_a_flag_or_nothing)
-{
-        enum sp_switch position = SP_SWITCH_ON;
-
-        cr_expect_not(sp_parse_switch("2", "", &position));
-        cr_expect_not(sp_parse_switch("unset", "", &position));
-        cr_expect_eq(position, SP_SWITCH_ON, "written by a parser that failed");
-        cr_expect(sp_parse_switch("no", "", &position));
-        cr_expect_eq(position, SP_SWITCH_OFF);
-        cr_expect(sp_parse_switch("1", "", &position));
-        cr_expect_eq(position, SP_SWITCH_ON);
-        cr_expect(sp_parse_switch("", "", &position));
-        cr_expect_eq(position, SP_SWITCH_UNSET);
-        read_from("STREAMPOOL_POOL_FOLLOW=0", NULL);
-        cr_expect_eq(config.pool_follow, SP_SWITCH_OFF);
-        cr_expect_eq(config.pool_internal, SP_SWITCH_UNSET);
-}
-
-Test(parse, choice_is_one_whole_word)
-{
-        unsigned int choice = 77;
-
-        cr_expect_not(sp_parse_choice("vm", "auto|vmm|native", &choice));
-        cr_expect_not(sp_parse_choice("auto|vmm", "auto|vmm|native", &choice));
-        cr_expect_not(sp_parse_choice("", "auto|vmm|native", &choice));
-        cr_expect_eq(choice, 77, "written by a parser that failed");
-        cr_expect(sp_parse_choice("Native", "auto|vmm|native", &choice));
-        cr_expect_eq(choice, 2);
-}
-
-Test(parse, word_is_a_copy)
-{
-        char text[] = "path";
-        const char *word = NULL;
-
-        cr_expect(sp_parse_word(text, "", &word));
-        text[0] = 'X';
-        cr_expect_str_eq(word, "path");
-        free((void *)word);
 }
 
 /* rank */
@@ -457,50 +318,6 @@ Test(help, the_words_of_a_choice_are_in_the_order_of_its_enum)
                         cr_expect_eq(value, rows[i].value, "%s=%s", rows[i].name, rows[i].word);
                 }
         }
-}
-
-/* text */
-
-Test(text, a_size_has_three_digits_and_a_unit)
-{
-        static const struct {
-                unsigned long long bytes;
-                const char *shown;
-        } rows[] = {
-                {0, "0 B"},
-                {999, "999 B"},
-                {1000, "0.98 KiB"},
-                {1024, "1 KiB"},
-                {1536, "1.50 KiB"},
-                {34 << 20, "34 MiB"},
-                {(1023ULL << 20) + 1, "1.00 GiB"},
-                {123456789, "118 MiB"},
-                {18446744073709551615ULL, "16 EiB"},
-        };
-
-        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-                char bytes[32];
-                struct sp_text text;
-
-                sp_text_init(&text, bytes, sizeof(bytes));
-                sp_text_add_bytes(&text, rows[i].bytes);
-                cr_expect_str_eq(bytes, rows[i].shown);
-        }
-}
-
-Test(text, that_does_not_fit_is_cut_and_says_so)
-{
-        char bytes[8];
-        struct sp_text text;
-
-        sp_text_init(&text, bytes, sizeof(bytes));
-        sp_text_add(&text, "abc%s", "defg");
-        cr_expect_not(text.cut);
-        sp_text_add(&text, "h");
-        cr_expect(text.cut);
-        sp_text_pad(&text, 100);
-        cr_expect_str_eq(bytes, "abcdefg");
-        cr_expect_eq(text.length, 7);
 }
 
 void sp_log(enum sp_log_level level, const char *format, ...)

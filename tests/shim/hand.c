@@ -9,6 +9,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 
+#include "route/hand.h"
 #include "tests/shim/pooling.h"
 #include "track/ledger.h"
 
@@ -84,6 +85,36 @@ Test(hand, a_second_free_is_refused_and_says_where_the_first_was)
         cr_expect_str_eq(found.freed_by, "cuMemFreeAsync");
         cr_expect_eq(found.freed_at, &here[0]);
         cr_expect_eq(found.site, &here[1]);
+}
+
+/* Frees of this thread that are remembered one by one are fewer. */
+#define LONG_AGO (SP_HAND_PAST + 100)
+
+Test(hand, a_second_free_long_after_the_first_is_still_one)
+{
+        static char here;
+        CUdeviceptr pointer = keep(), other;
+
+        for (unsigned int i = 0; i < LONG_AGO; i++) {
+                cr_assert_eq(sp_on_cuMemAllocAsync(&other, 512, stream), CUDA_SUCCESS);
+                cr_assert_neq(other, pointer);
+                cr_assert_eq(sp_on_cuMemFreeAsync(other, stream), CUDA_SUCCESS);
+        }
+        sp_caller = &here;
+        cr_expect_eq(sp_on_cuMemFreeAsync(pointer, stream), CUDA_ERROR_INVALID_VALUE);
+        cr_assert(sp_ledger_each_finding(note_finding, NULL));
+        cr_assert_eq(findings, 1);
+        cr_expect_eq(found.kind, SP_FINDING_DOUBLE_FREE, "%s", sp_finding_name(found.kind));
+        cr_expect_not(found.has_block);
+        cr_expect_eq(found.site, &here);
+}
+
+Test(hand, what_is_in_no_memory_of_the_pools_is_foreign)
+{
+        cr_expect_eq(sp_on_cuMemFreeAsync(0x1234, stream), CUDA_ERROR_INVALID_VALUE);
+        cr_assert(sp_ledger_each_finding(note_finding, NULL));
+        cr_assert_eq(findings, 1);
+        cr_expect_eq(found.kind, SP_FINDING_FOREIGN, "%s", sp_finding_name(found.kind));
 }
 
 static const void *leaked_site;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Thread end -- what a thread leaves behind in the model
+ * Thread end -- what a thread leaves behind in the model, and what it does not leave there twice
  *
  * A program may have a thread for each request. Its per-thread stream must not
  * stay for ever: every stamp and every synchronisation of the context walks
@@ -15,11 +15,23 @@
 #include "route/route.h"
 #include "tests/shim/begin.h"
 #include "tests/sim_driver/control.h"
+#include "track/context.h"
 #include "track/state.h"
+#include "track/stream.h"
 
 #define THREADS 50
 
 static CUcontext context;
+
+/* The linker hands us malloc(), which tables of the shim grow by. */
+static bool heap_is_full;
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+        return heap_is_full ? NULL : __real_malloc(size);
+}
 
 static void start(void)
 {
@@ -73,6 +85,54 @@ Test(thread_end, streams_of_threads_go_with_them, .init = start)
         in_threads(leave_pending);
         cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
         cr_expect_eq(streams(), before, "%u streams, %u before", streams(), before);
+}
+
+/* With its line and its legacy stream, which come with it. */
+static unsigned int streams_of_context(void)
+{
+        cr_assert_not_null(sp_context_current());
+        return streams();
+}
+
+/* another thread registers a stream while this one does */
+
+static __typeof__(sp_driver.cuStreamGetFlags) ask_flags;
+
+static CUresult CUDAAPI be_slower(CUstream handle, unsigned int *flags)
+{
+        sp_driver.cuStreamGetFlags = ask_flags;
+        cr_assert_not_null(sp_stream_of(handle));
+        return ask_flags(handle, flags);
+}
+
+Test(thread_end, of_two_threads_that_meet_a_stream_at_once_one_leaves_nothing, .init = start)
+{
+        unsigned int before = streams_of_context();
+        struct sp_stream *first;
+        CUstream handle;
+
+        cr_assert_eq(sp_driver.cuStreamCreate(&handle, 0), CUDA_SUCCESS);
+        ask_flags = sp_driver.cuStreamGetFlags;
+        sp_driver.cuStreamGetFlags = be_slower;
+        first = sp_stream_of(handle);
+        cr_assert_not_null(first);
+        cr_expect_eq(sp_stream_of(handle), first);
+        cr_expect_eq(streams(), before + 1, "%u streams, %u before", streams(), before);
+}
+
+/* The host has no memory for the table of streams. */
+Test(thread_end, a_stream_that_is_not_to_be_had_leaves_nothing, .init = start)
+{
+        unsigned int before = streams_of_context();
+        CUstream handle;
+
+        cr_assert_eq(sp_driver.cuStreamCreate(&handle, 0), CUDA_SUCCESS);
+        heap_is_full = true;
+        cr_expect_null(sp_stream_of(handle));
+        cr_expect_null(sp_stream_of(CU_STREAM_PER_THREAD));
+        heap_is_full = false;
+        cr_expect_eq(streams(), before, "%u streams, %u before", streams(), before);
+        cr_expect_not_null(sp_stream_of(handle));
 }
 
 Test(thread_end, no_stamp_is_recorded_in_a_thread_that_ends, .init = start)
