@@ -109,6 +109,11 @@ void spm_grow_failed(struct spm_model *model, struct spm_request *request)
         spm_ladder_refused(request);
 }
 
+void spm_grow_whole(struct spm_request *request)
+{
+        spm_ladder_whole(request);
+}
+
 /* frees */
 
 enum spm_status spm_block_find_live(const struct spm_model *model, uint64_t address,

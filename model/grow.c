@@ -141,8 +141,8 @@ static bool find_place(const struct spm_want *want, size_t size, struct plan *pl
 /* asking */
 
 static enum spm_status obtain(struct spm_model *model, struct spm_pool_state *pool,
-                              const struct piece *piece, uint64_t preferred, bool last,
-                              struct spm_actions *actions)
+                              const struct piece *piece, uint64_t preferred, uint64_t missing,
+                              bool last, struct spm_actions *actions)
 {
         struct spm_action *action;
 
@@ -161,6 +161,7 @@ static enum spm_status obtain(struct spm_model *model, struct spm_pool_state *po
         action->size = (size_t)piece->size;
         action->last = last;
         action->preferred = (size_t)preferred;
+        action->missing = (size_t)missing;
         return SPM_OK;
 }
 
@@ -174,7 +175,7 @@ static void round_up(const struct spm_block *hole, const struct spm_measure *mea
         uint64_t above = hole->address + hole->size - *to;
         uint64_t below = *from - hole->address;
 
-        if (measure->exact || past_cap(pool, size + more) ||
+        if (measure->exact || measure->whole || past_cap(pool, size + more) ||
             pool->reserved_bytes + size + more > measure->allowed)
                 return;
         if (above)
@@ -190,6 +191,8 @@ static uint64_t next_piece(const struct plan *plan, const struct spm_measure *me
         uint64_t covered = spm_least(plan->end & ~(grain - 1), to);
         uint64_t piece = measure->piece;
 
+        if (measure->whole)
+                return to - from;
         if (from >= plan->start && from < covered)
                 piece = spm_most(piece, spm_least(measure->cover, covered - from));
         return spm_least(piece, to - from);
@@ -226,7 +229,8 @@ static void make_way(struct spm_model *model, struct spm_pool_state *pool, uint6
 {
         uint64_t target = measure->allowed > size ? measure->allowed - size : 0;
 
-        if (measure->exact || pool->config.release_needs_idle || pool->reserved_bytes <= target)
+        if (measure->exact || measure->whole || pool->config.release_needs_idle ||
+            pool->reserved_bytes <= target)
                 return;
         spm_trim_away(model, pool, target, plan->start, plan->end, actions);
 }
@@ -244,8 +248,8 @@ static enum spm_status grow_range(struct spm_model *model, const struct spm_want
                 return SPM_E_OUT_OF_MEMORY;
         count = cut(plan, measure, pieces, spm_actions_room(actions));
         for (i = 0; i < count; i++) {
-                enum spm_status status =
-                        obtain(model, pool, &pieces[i], pieces[i].size, measure->exact, actions);
+                enum spm_status status = obtain(model, pool, &pieces[i], pieces[i].size,
+                                                plan->missing, measure->exact, actions);
 
                 if (status)
                         return status;
@@ -275,16 +279,17 @@ static enum spm_status grow_anywhere(struct spm_model *model, const struct spm_w
                 return SPM_E_OUT_OF_MEMORY;
         if (!pool->reserved_bytes && usual < config->initial_size)
                 usual = (config->initial_size + grain - 1) & ~(grain - 1);
-        if (usual < need || measure->exact || past_cap(pool, usual))
+        if (usual < need || measure->exact || measure->whole || past_cap(pool, usual))
                 usual = need;
         make_way(model, pool, usual, &nowhere, measure, actions);
         if (spm_actions_room(actions))
-                obtain(model, pool, &(struct piece){0, need}, usual, measure->exact, actions);
+                obtain(model, pool, &(struct piece){0, need}, usual, need, measure->exact, actions);
         return SPM_AGAIN;
 }
 
 /* There is so much idle memory that its pieces move here, or soon will. They are of the usual size,
- * and to map them elsewhere costs no more than to give them back for a large one. */
+ * and to map them elsewhere costs no more than to give them back for a large one, unless there are
+ * very many. */
 static bool is_crowded(const struct spm_pool_state *pool, const struct plan *plan,
                        const struct spm_measure *measure)
 {
@@ -292,19 +297,21 @@ static bool is_crowded(const struct spm_pool_state *pool, const struct plan *pla
                pool->ready_bytes + pool->pending_bytes >= plan->missing;
 }
 
-enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want, bool again,
-                             bool exact, struct spm_actions *actions)
+enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want,
+                             const struct spm_request *request, bool exact,
+                             struct spm_actions *actions)
 {
-        size_t size = wanted_size(want, again);
+        size_t size = wanted_size(want, request->tries > 1);
         struct spm_measure measure;
         struct plan plan;
 
         if (!size)
                 return SPM_E_OUT_OF_MEMORY;
         measure = spm_piece_measure(want->pool, size, exact);
+        measure.whole = request->whole;
         if (want->pool->config.range_size && find_place(want, size, &plan)) {
                 if (is_crowded(want->pool, &plan, &measure))
-                        measure.cover = measure.piece;
+                        measure.cover = measure.least;
                 make_way(model, want->pool, plan.missing, &plan, &measure, actions);
                 /* That has made new holes, and perhaps a better place. */
                 if (find_place(want, size, &plan))

@@ -28,14 +28,15 @@
 
 /**
  * spm_grow_ask() - ask for memory that the request fits in
- * @again: not for the first time for this request: it was not found where it should fit
+ * @request: whose; if it was asked for before, it was not found where it should fit
  * @exact: for nothing beyond it, and whatever the pool may hold
  *
  * Return: SPM_OK if there is more already, SPM_AGAIN if it was asked for, SPM_E_OUT_OF_MEMORY,
  * SPM_E_HOST_MEMORY.
  */
-enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want, bool again,
-                             bool exact, struct spm_actions *actions);
+enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want,
+                             const struct spm_request *request, bool exact,
+                             struct spm_actions *actions);
 
 /** spm_grow_initial() - back the first @size bytes of a MODEL provider's pool. */
 enum spm_status spm_grow_initial(struct spm_model *model, struct spm_pool_state *pool, size_t size);

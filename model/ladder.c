@@ -157,6 +157,14 @@ void spm_ladder_refused(struct spm_request *request)
                 step_to(request, TOP);
 }
 
+void spm_ladder_whole(struct spm_request *request)
+{
+        if (request->whole || !request->tries)
+                return;
+        request->whole = true;
+        request->tries--;
+}
+
 /* the other rungs: did they ask for anything? */
 
 static bool ask_internal(struct spm_model *model, const struct spm_want *want,
@@ -212,8 +220,8 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
         case REGROWING:
                 status = SPM_E_OUT_OF_MEMORY;
                 if (request->tries++ < (want->pool->config.range_size ? PIECES_MAX : GROW_MAX))
-                        status = spm_grow_ask(model, want, request->tries > 1,
-                                              request->stage == REGROWING, actions);
+                        status = spm_grow_ask(model, want, request, request->stage == REGROWING,
+                                              actions);
                 if (status != SPM_E_OUT_OF_MEMORY)
                         return status;
                 spm_ladder_refused(request);

@@ -43,4 +43,7 @@ bool spm_ladder_is_short(const struct spm_request *request);
 /** spm_ladder_refused() - the caller could not grow the pool. */
 void spm_ladder_refused(struct spm_request *request);
 
+/** spm_ladder_whole() - the step that asked for growth asks again, for whole pieces. */
+void spm_ladder_whole(struct spm_request *request);
+
 #endif

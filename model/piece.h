@@ -10,9 +10,11 @@
  *           of 2 MiB; but what cannot be moved as a whole stays, and a program
  *           whose blocks vary in size then holds far more than it uses
  *   cover   where the block that is asked for covers it: segment_size under
- *           16 MiB or more; under 256 MiB or more a sixteenth of what was filled
- *           (below), at least 128 MiB and at most 2 GiB. So a large block is
- *           copied as fast as if it were in one piece
+ *           16 MiB or more; under 256 MiB or more a sixteenth of the block or of
+ *           what was filled (below), at least 128 MiB and at most 2 GiB. So a large
+ *           block is copied as fast as if it were in one piece
+ *   least   a 64th of the block, where that is more than a piece: whatever comes
+ *           below, no block is made of very many
  *   filled  bytes allocated since the last free. A program that only fills
  *           memory is not one whose blocks vary: from 4 GiB on its pieces are a
  *           64th of that, 64 or 128 MiB, where the block covers them or the pool
@@ -24,9 +26,9 @@
  * segment_size gets nothing larger, and a pool of made-up memory has none.
  *
  * Once the caller has refused memory, all pieces are single grains for a while
- * (until the decay time has passed, or for good without one): what is built up
- * again under shortage can be moved, so that requests are served which a bare
- * driver would serve.
+ * (until the decay time has passed, or for good without one), or the least: what
+ * is built up again under shortage can be moved, so that requests are served which
+ * a bare driver would serve.
  */
 
 #include <stdbool.h>
@@ -37,8 +39,10 @@
 struct spm_measure {
         uint64_t piece;
         uint64_t cover;   /* a piece, where the block covers it */
+        uint64_t least;   /* likewise, the smallest that a large block may be cut into */
         uint64_t allowed; /* bytes that the pool may hold then */
         bool exact;       /* nothing beyond what is needed, and whatever is allowed */
+        bool whole; /* nothing beyond, and in one piece, whatever its size (spm_grow_whole()) */
 };
 
 /** spm_piece_measure() - for a block of @size. */

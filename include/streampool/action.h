@@ -80,8 +80,9 @@ enum spm_action_kind {
         SPM_ACT_SYNC_CONTEXT,
         /* Obtain memory for @pool, then spm_segment_add() or spm_grow_failed(). If @address is not
          * 0: @size bytes just there, in the pool's range. Else, anywhere: at least @size bytes,
-         * better @preferred bytes. If @last, all else was tried before: a caller who would rather
-         * not give more yet refuses the others, and the request waits and gives back first. */
+         * better @preferred bytes. The request is short of @missing bytes in all. If @last, all
+         * else was tried before: a caller who would rather not give more yet refuses the others,
+         * and the request waits and gives back first. */
         SPM_ACT_GROW,
         /* Give the memory of @segment (@address, @size, @cookie) of @pool back. The model has
          * forgotten it. If @moves, it makes way for a GROW of the same request, which can use the
@@ -106,6 +107,7 @@ struct spm_action {
         uint64_t address;
         size_t size;
         size_t preferred;
+        size_t missing;
         void *cookie;
 };
 

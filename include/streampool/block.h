@@ -41,6 +41,7 @@ struct spm_request {
         uint32_t stage;
         uint32_t tries;
         uint32_t batch; /* the oldest batch it has waited for */
+        bool whole;     /* see spm_grow_whole() */
 };
 
 /* A copy: it stays as it was, whatever becomes of the block. */
@@ -88,6 +89,11 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
 /** spm_grow_failed() - the answer to SPM_ACT_GROW when nothing was to be had; @request is the one
  * whose step asked. */
 void spm_grow_failed(struct spm_model *model, struct spm_request *request);
+
+/** spm_grow_whole() - another answer to all the SPM_ACT_GROW of a list, of which none was carried
+ * out: from now on what is missing is asked for in one piece, wherever it lies in one. For a caller
+ * who doubts that there is so much, and is told so at once instead of piece by piece. */
+void spm_grow_whole(struct spm_request *request);
 
 /** spm_alloc_undo() - the program did not get this block after all. It is counted as undone and as
  * nothing else, though high marks stay raised. The block waits until everything is complete that

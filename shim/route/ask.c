@@ -109,7 +109,7 @@ CUresult sp_ask_limit(struct sp_ask *ask)
         pools_alone = is_the_pools_alone(ask);
         if ((!pools_alone && take(ask)) || is_hopeless(ask))
                 return CUDA_SUCCESS;
-        if (!pools_alone && sp_relieve_device(sp_device_of_ordinal(ask->device)) && take(ask))
+        if (!pools_alone && sp_relieve_device(sp_device_of_ordinal(ask->device), 0) && take(ask))
                 return CUDA_SUCCESS;
         return refuse(ask);
 }

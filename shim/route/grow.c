@@ -15,6 +15,8 @@
 #include "track/pinned.h"
 #include "track/state.h"
 
+#define GRAIN ((size_t)2 << 20) /* pieces are multiples of it */
+
 /* Whose pool is it, what is it made of, and where? Return: false if it is nobody's any more. */
 static bool find_owner(struct sp_backing_wish *wish, struct sp_mempool **held)
 {
@@ -44,7 +46,8 @@ static bool find_owner(struct sp_backing_wish *wish, struct sp_mempool **held)
 /* Nothing yet, if the process is to be thrifty. Else first what the model would like, then what it
  * needs, then what it needs once the other pools of the device have given back what they hold
  * ready, and if this is the last resort, what they hold freed. What this pool holds ready is the
- * model's to move, if it can be moved; waiting for what it holds freed is the model's to ask for.
+ * model's to move, if it can be moved, or was obtained a moment ago for this very request; waiting
+ * for what it holds freed is the model's to ask for.
  */
 static CUresult obtain(const struct spm_action *action, struct sp_backing_wish *wish,
                        struct sp_segment **segment)
@@ -66,7 +69,7 @@ static CUresult obtain(const struct spm_action *action, struct sp_backing_wish *
                 if (sp_trim_device(wish->device, spared))
                         result = sp_backing_obtain(wish, segment);
                 if (result == CUDA_ERROR_OUT_OF_MEMORY && action->last &&
-                    sp_relieve_device(wish->device))
+                    sp_relieve_device(wish->device, spared))
                         result = sp_backing_obtain(wish, segment);
         }
         sp_context_note_result(wish->context, result);
@@ -87,6 +90,49 @@ static enum spm_status add(const struct spm_action *action, struct sp_segment *s
         return status;
 }
 
+static CUresult obtain_one(const struct spm_action *action, struct sp_backing_wish *wish)
+{
+        struct sp_segment *segment;
+        CUresult result = obtain(action, wish, &segment);
+
+        if (result == CUDA_SUCCESS && add(action, segment) != SPM_OK)
+                result = CUDA_ERROR_OUT_OF_MEMORY;
+        return result;
+}
+
+/*
+ * What the driver has not got in one piece it may have in several: they are halved until they come.
+ * So one that has less is found out after as many calls as there are halves.
+ */
+static CUresult obtain_parts(const struct spm_action *action, struct sp_backing_wish *wish)
+{
+        size_t left = action->size, part = left / 2;
+        CUresult result = CUDA_SUCCESS;
+        struct sp_segment *segment;
+
+        while (left && result == CUDA_SUCCESS) {
+                part = (part + GRAIN - 1) & ~(GRAIN - 1);
+                wish->size = part < left ? part : left;
+                result = sp_backing_obtain(wish, &segment);
+                if (result == CUDA_ERROR_OUT_OF_MEMORY && wish->size > GRAIN) {
+                        part = wish->size / 2;
+                        result = CUDA_SUCCESS;
+                        continue;
+                }
+                if (result == CUDA_SUCCESS && add(action, segment) != SPM_OK)
+                        result = CUDA_ERROR_OUT_OF_MEMORY;
+                wish->address += wish->size;
+                left -= wish->size;
+        }
+        return result;
+}
+
+/* The last resort, unless it is to be in one piece. */
+static bool may_be_parted(const struct spm_action *action, const struct spm_request *request)
+{
+        return action->last && action->address && action->size > GRAIN && !request->whole;
+}
+
 CUresult sp_grow(const struct spm_action *action, struct spm_request *request,
                  struct sp_spares *spares)
 {
@@ -98,15 +144,14 @@ CUresult sp_grow(const struct spm_action *action, struct spm_request *request,
         };
         CUresult result = CUDA_ERROR_INVALID_CONTEXT;
         struct sp_mempool *held = NULL;
-        struct sp_segment *segment;
 
         assert(request);
         if (find_owner(&wish, &held))
-                result = obtain(action, &wish, &segment);
+                result = obtain_one(action, &wish);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && may_be_parted(action, request))
+                result = obtain_parts(action, &wish);
         if (held)
                 sp_mempool_let_go(held);
-        if (result == CUDA_SUCCESS && add(action, segment) != SPM_OK)
-                result = CUDA_ERROR_OUT_OF_MEMORY;
         if (result == CUDA_SUCCESS || result == CUDA_ERROR_ALREADY_MAPPED)
                 return result;
         sp_log(SP_LOG_INFO, "pool %u: no %zu bytes to be had (%d)", action->pool, action->size,

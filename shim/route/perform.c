@@ -268,6 +268,7 @@ static void perform_drop(const struct spm_action *action)
 struct performing {
         struct spm_request *request;
         struct sp_spares *spares;
+        enum sp_verdict verdict;
         bool grown;     /* something in this list */
         bool late;      /* others were faster than a growth of this list */
         bool refused;   /* a growth of this list: what comes after it would be of no use */
@@ -278,6 +279,10 @@ static void perform_grow(const struct spm_action *action, struct performing *per
 {
         CUresult result;
 
+        if (performing->verdict == SP_VERDICT_WHOLE) {
+                spm_grow_whole(performing->request);
+                return;
+        }
         if (performing->refused) {
                 sp_grow_refuse(performing->request);
                 return;
@@ -347,9 +352,14 @@ static bool needs_bracket(const struct spm_actions *actions)
 }
 
 bool sp_perform_step(const struct spm_actions *actions, struct spm_request *request,
-                     struct sp_spares *spares, bool may_grow)
+                     struct sp_spares *spares, enum sp_verdict verdict)
 {
-        struct performing performing = {.request = request, .spares = spares, .refused = !may_grow};
+        struct performing performing = {
+                .request = request,
+                .spares = spares,
+                .verdict = verdict,
+                .refused = verdict == SP_VERDICT_REFUSE || verdict == SP_VERDICT_GIVE_UP,
+        };
         CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
         bool kept = true;
         bool bracketed;
@@ -380,7 +390,7 @@ bool sp_perform(const struct spm_actions *actions, struct spm_request *request)
         if (!actions->count)
                 return true;
         spares.count = 0;
-        kept = sp_perform_step(actions, request, &spares, true);
+        kept = sp_perform_step(actions, request, &spares, SP_VERDICT_TRY);
         sp_spares_drop(&spares);
         return kept;
 }

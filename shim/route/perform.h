@@ -13,6 +13,7 @@
 #include <streampool/model.h>
 
 #include "driver/driver.h"
+#include "route/room.h"
 #include "track/bracket.h"
 #include "track/context.h"
 
@@ -25,11 +26,10 @@
  */
 bool sp_perform(const struct spm_actions *actions, struct spm_request *request);
 
-/** sp_perform_step() - the same for a request of several steps; unless it @may_grow, growth is
- * refused. */
-struct sp_spares;
+/** sp_perform_step() - the same for a request of several steps, once it was judged what is to
+ * become of its growth. */
 bool sp_perform_step(const struct spm_actions *actions, struct spm_request *request,
-                     struct sp_spares *spares, bool may_grow);
+                     struct sp_spares *spares, enum sp_verdict verdict);
 
 /**
  * sp_wait_or_look() - a bounded wait for a stamp that a kernel of the program's may be in front of
@@ -58,8 +58,9 @@ bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_magazine
  */
 bool sp_relieve(void);
 
-/** sp_relieve_device() - the same for one device; false for NULL. */
-bool sp_relieve_device(struct sp_device *device);
+/** sp_relieve_device() - the same for one device; false for NULL. What @spared holds ready by then
+ * stays (0: no pool is spared). */
+bool sp_relieve_device(struct sp_device *device, spm_pool spared);
 /** sp_relieve_host() - the same of page-locked memory, because the host is short of it. */
 bool sp_relieve_host(void);
 

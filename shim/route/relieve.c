@@ -152,7 +152,7 @@ bool sp_relieve_host(void)
         return released > 0;
 }
 
-bool sp_relieve_device(struct sp_device *device)
+bool sp_relieve_device(struct sp_device *device, spm_pool spared)
 {
         CUstreamCaptureMode mode;
         size_t released;
@@ -165,7 +165,7 @@ bool sp_relieve_device(struct sp_device *device)
                 if (is_pooled_on(context, device) && sp_route_may_act() &&
                     (has_pending(context->sync_pool) || has_any_pending(device)))
                         settle(context);
-        released = sp_trim_device(device, 0);
+        released = sp_trim_device(device, spared);
         sp_bracket_close(mode);
         sp_log(SP_LOG_INFO, "device %d is short of memory: gave %zu MiB back", device->ordinal,
                released >> 20);
@@ -180,9 +180,9 @@ bool sp_relieve(void)
         bool relieved = false;
 
         if (current)
-                return sp_relieve_device(current->device);
+                return sp_relieve_device(current->device, 0);
         for (struct sp_device *device = sp_device_each(NULL); device;
              device = sp_device_each(device))
-                relieved = sp_relieve_device(device) || relieved;
+                relieved = sp_relieve_device(device, 0) || relieved;
         return relieved;
 }

@@ -12,24 +12,15 @@
 #include "base/life.h"
 #include "route/grow.h"
 #include "route/perform.h"
-#include "route/room.h"
 #include "route/tick.h"
 #include "route/work.h"
 #include "track/held.h"
 #include "track/state.h"
 
-/* A request ends after a handful of steps, or after some thousands if it fills a device with small
- * pieces; one that does not is a broken promise of the model, and the program must not pay for it:
- * builds without assertions do without the pool then. */
+/* A request ends after a handful of steps, or after some dozens if it is large; one that does not
+ * is a broken promise of the model, and the program must not pay for it: builds without assertions
+ * do without the pool then. */
 #define STEPS_MAX 20000
-
-static bool grows(const struct spm_actions *actions)
-{
-        for (unsigned int i = 0; i < actions->count; i++)
-                if (actions->item[i].kind == SPM_ACT_GROW)
-                        return true;
-        return false;
-}
 
 bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_magazine *magazine,
               struct spm_allocation *block)
@@ -42,12 +33,12 @@ bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_magazine
                 .magazine = magazine,
                 .user = sp_held_user(),
         };
+        struct sp_room room = {.pool = pool, .size = size};
+        enum sp_verdict verdict;
         struct spm_actions actions;
         struct sp_spares spares;
         enum spm_status status;
         unsigned int steps = 0;
-        bool looked = false;
-        bool has_room = true;
         bool kept;
 
         spares.count = 0;
@@ -58,12 +49,9 @@ bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_magazine
                 sp_model_leave();
                 if (status == SPM_OK && !actions.count && !steps)
                         return true;
-                if (!looked && grows(&actions)) {
-                        looked = true;
-                        has_room = sp_room_for(pool, size);
-                }
-                kept = sp_perform_step(&actions, &request, &spares, has_room);
-        } while (status == SPM_AGAIN && has_room && ++steps < STEPS_MAX);
+                verdict = sp_room_judge(&room, &actions, &spares);
+                kept = sp_perform_step(&actions, &request, &spares, verdict);
+        } while (status == SPM_AGAIN && verdict != SP_VERDICT_GIVE_UP && ++steps < STEPS_MAX);
         sp_spares_drop(&spares);
         assert(steps < STEPS_MAX);
         if (steps == STEPS_MAX)

@@ -42,6 +42,7 @@ struct sp_device {
         _Atomic(spm_pool) current_pool; /* cuMemAllocAsync is served from it; 0: by the driver */
         struct spm_stats ended;         /* of pools that were destroyed; guarded as in mempool.c */
         atomic_bool primary_down;       /* counted in sp_primaries_down */
+        _Atomic(uint64_t) unused;       /* free when route/room.c looked; 0: it has not yet */
         struct sp_device *next;
 };
 

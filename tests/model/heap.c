@@ -245,7 +245,7 @@ Test(heap, exported_memory_of_a_range_is_given_back_in_whole_segments)
 
 Test(heap, exported_memory_of_many_segments_is_given_back_in_steps)
 {
-        uint64_t a = bench_alloc(pool, bench.s, 4 * GIB);
+        uint64_t a = bench_alloc(pool, bench.s, 7 * GIB);
         struct spm_actions actions;
         unsigned int steps = 0;
         size_t sum = 0;
@@ -262,7 +262,7 @@ Test(heap, exported_memory_of_many_segments_is_given_back_in_steps)
                 sum += released;
                 bench_do(&actions, NULL);
         } while (status == SPM_AGAIN);
-        cr_expect_eq(sum, 4 * GIB);
+        cr_expect_eq(sum, 7 * GIB);
         cr_expect_gt(steps, 1u);
         cr_expect_eq(bench_stats(pool).reserved_current, 0);
 }

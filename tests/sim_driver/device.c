@@ -5,6 +5,7 @@
  *
  *   SIM_DEVICES=n     2 if not set
  *   SIM_MEMORY=bytes  of each device, with K, M or G; 4G if not set
+ *   SIM_RESERVE=bytes of it that cuMemGetInfo calls free, and nobody gets
  *
  * They describe themselves as an H200, as far as programs ask.
  */
@@ -70,6 +71,7 @@ bool sim_devices_start(void)
 {
         const char *count = getenv("SIM_DEVICES");
         const char *memory = getenv("SIM_MEMORY");
+        const char *reserve = getenv("SIM_RESERVE");
         size_t bytes = memory ? read_size(memory) : (size_t)4 << 30;
 
         device_count = count ? atoi(count) : 2;
@@ -80,6 +82,7 @@ bool sim_devices_start(void)
         for (int i = 0; i < device_count; i++) {
                 devices[i].ordinal = i;
                 devices[i].total_bytes = sim_round(bytes, SIM_PAGE);
+                devices[i].reserve_bytes = reserve ? read_size(reserve) : 0;
         }
         if (!sim_space_start())
                 sim_abort("no addresses for device memory");

@@ -67,6 +67,7 @@ struct sim_device {
         int ordinal;
         size_t total_bytes;
         size_t used_bytes;           /* physical memory in use, as cuMemGetInfo sees it */
+        size_t reserve_bytes;        /* neither in use nor to be had */
         size_t high_bytes;           /* the most of it, see control.h */
         struct sim_context *primary; /* same object for ever; its id changes at a reset */
         unsigned int primary_references;

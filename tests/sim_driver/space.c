@@ -90,7 +90,9 @@ void sim_space_give(uint64_t base, uint64_t bytes)
 
 bool sim_physical_fits(const struct sim_device *device, uint64_t bytes)
 {
-        return bytes <= device->total_bytes && device->used_bytes <= device->total_bytes - bytes;
+        size_t taken = device->used_bytes + device->reserve_bytes;
+
+        return bytes <= device->total_bytes && taken <= device->total_bytes - bytes;
 }
 
 void sim_physical_reclaim(struct sim_device *device)
