@@ -137,6 +137,6 @@ Test(in_vain, what_has_ended_in_the_meantime_is_seen_by_a_look)
         expect_patience();
         sim_advance(2 * KERNEL_NS);
         naps = 0;
-        cr_expect(sp_relieve_device(sp_context_current()->device));
+        cr_expect(sp_relieve_device(sp_context_current()->device, 0));
         cr_expect_eq(naps, 0);
 }
