@@ -142,6 +142,8 @@ void spm_area_free(struct spm_model *model, struct spm_area *area)
         while (*at != area)
                 at = &(*at)->next;
         *at = area->next;
+        if (model->near == area)
+                model->near = NULL;
         memmove(model->areas + place, model->areas + place + 1,
                 (model->area_count - place - 1) * sizeof(struct spm_area *));
         model->area_count--;
@@ -159,6 +161,15 @@ struct spm_area *spm_area_at(const struct spm_model *model, uint64_t address)
                 return NULL;
         area = model->areas[at - 1];
         return address - area->base < area->size ? area : NULL;
+}
+
+struct spm_area *spm_area_near(struct spm_model *model, uint64_t address)
+{
+        struct spm_area *near = model->near;
+
+        if (near && address - near->base < near->size)
+                return near;
+        return model->near = spm_area_at(model, address);
 }
 
 bool spm_area_overlaps(const struct spm_model *model, uint64_t base, uint64_t size)

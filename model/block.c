@@ -82,13 +82,12 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                 if (!want.stream)
                         return SPM_E_UNKNOWN;
         } else {
-                want.stream = spm_work_early(model, pool);
+                want.stream = spm_work_early(pool->work);
         }
         if (request->magazine && spm_magazine_serve(model, request->magazine, &want, allocation))
                 return spm_model_finish(model, SPM_OK, actions);
         status = spm_ladder_climb(model, &want, request, &block, actions);
         if (status == SPM_OK) {
-                spm_pool_count_made(pool, request->size);
                 spm_block_describe(block, allocation);
                 allocation->announce = pool->config.kind != SPM_POOL_ASYNC && block->dep_count;
                 /* More than its own point, and no wait that the driver has seen. */
@@ -122,10 +121,10 @@ enum spm_status spm_block_find_live(const struct spm_model *model, uint64_t addr
         return area && spm_segment_at(model, address) ? SPM_E_DOUBLE_FREE : SPM_E_FOREIGN;
 }
 
-static enum spm_status find_start(const struct spm_model *model, uint64_t address,
+static enum spm_status find_start(struct spm_model *model, uint64_t address,
                                   struct spm_block **block)
 {
-        const struct spm_area *area = spm_area_at(model, address);
+        const struct spm_area *area = spm_area_near(model, address);
         enum spm_status status;
 
         *block = area ? spm_area_start(area, address) : NULL;
@@ -316,10 +315,9 @@ static bool begin_end(struct spm_block *block, uint32_t life)
         return true;
 }
 
-/* Out of all figures. */
+/* Nobody finds it any more. */
 static void end_life(struct spm_block *block)
 {
-        spm_pool_count_live(block, false);
         if (!block->is_slot)
                 spm_area_note(block, false);
         block->fresh = false;
@@ -365,18 +363,18 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
                 return SPM_E_DOUBLE_FREE;
 
         pool = block->area->pool;
-        sole = kind == SPM_FREE_SYNC ? spm_work_early(model, pool) : NULL;
+        sole = kind == SPM_FREE_SYNC ? spm_work_early(pool->work) : NULL;
         if (freed) {
                 spm_block_describe(block, freed);
                 freed->announce = sole != NULL;
                 if (block->exported)
                         spm_block_place(block, freed);
         }
-        spm_pool_count_freed(pool);
+        spm_pool_count_end(block, true);
         end_life(block);
         learn_belt(model, block);
         if (pool->config.kind != SPM_POOL_ASYNC)
-                context = spm_subject_context(model, pool->config.context);
+                context = pool->context;
         if (stream || sole)
                 wait_in_order(model, block, stream ? stream : sole);
         else
@@ -405,12 +403,11 @@ enum spm_status spm_alloc_undo(struct spm_model *model, uint64_t address,
         if (!begin_end(block, spm_block_life(block)))
                 return SPM_E_DOUBLE_FREE;
         pool = block->area->pool;
-        spm_pool_count_undone(pool, block->requested);
-        pool->hits -= !block->fresh;
+        spm_pool_count_undone(block);
         stream = spm_subject_stream(model, block->streams[0]);
         end_life(block);
         if (pool->config.kind != SPM_POOL_ASYNC) {
-                wait_for_context(model, block, spm_subject_context(model, pool->config.context));
+                wait_for_context(model, block, pool->context);
         } else if (stream && block->dep_count) {
                 /* A belt may be missing: the stream itself may not have it in order either. */
                 block->barred = true;

@@ -210,78 +210,34 @@ void spm_pool_make_hole(struct spm_model *model, struct spm_block *block)
 
 /* live */
 
+/* What a magazine has served and others have freed makes @value less than nothing until the
+ * magazine is settled. */
+static inline void lift(uint64_t *mark, uint64_t value)
+{
+        if ((int64_t)*mark < (int64_t)value)
+                *mark = value;
+}
+
+static SPM_COLD void raise_marks(struct spm_pool_state *pool)
+{
+        if (pool->magazines)
+                spm_magazine_settle_all(pool);
+        lift(&pool->live_blocks_high, pool->live_blocks + pool->live_granted);
+        lift(&pool->used_high, pool->used_bytes + pool->used_granted);
+}
+
 /* Whether a mark is passed can only be said without what magazines have counted by themselves. */
 void spm_pool_raise_marks(struct spm_pool_state *pool)
 {
-        if (pool->used_bytes + pool->used_granted <= pool->used_high &&
-            pool->live_blocks + pool->live_granted <= pool->live_blocks_high)
-                return;
-        if (pool->magazines)
-                spm_magazine_settle_all(pool);
-        if (pool->live_blocks_high < pool->live_blocks + pool->live_granted)
-                pool->live_blocks_high = pool->live_blocks + pool->live_granted;
-        if (pool->used_high < pool->used_bytes + pool->used_granted)
-                pool->used_high = pool->used_bytes + pool->used_granted;
-}
-
-/* What a magazine has served and others have freed makes @bytes less than nothing until the
- * magazine is settled. */
-static void lift(uint64_t *mark, uint64_t bytes)
-{
-        if ((int64_t)bytes > 0 && *mark < bytes)
-                *mark = bytes;
+        if (pool->used_bytes + pool->used_granted > pool->used_high ||
+            pool->live_blocks + pool->live_granted > pool->live_blocks_high)
+                raise_marks(pool);
 }
 
 void spm_tally_raise(struct spm_tally *tally)
 {
         lift(&tally->count_high, tally->count);
         lift(&tally->bytes_high, tally->bytes);
-}
-
-static void tally_live(const struct spm_pool_state *pool, size_t size, bool live)
-{
-        unsigned int i;
-
-        for (i = 0; i < SPM_TALLIES && pool->config.tallies[i]; i++) {
-                struct spm_tally *tally = pool->config.tallies[i];
-
-                tally->count += live ? 1 : -(uint64_t)1;
-                tally->bytes += live ? size : -(uint64_t)size;
-                if (live)
-                        spm_tally_raise(tally);
-        }
-}
-
-void spm_pool_count_made(struct spm_pool_state *pool, size_t size)
-{
-        unsigned int i;
-
-        pool->allocs++;
-        for (i = 0; i < SPM_TALLIES && pool->config.tallies[i]; i++) {
-                pool->config.tallies[i]->made++;
-                pool->config.tallies[i]->made_bytes += size;
-        }
-}
-
-void spm_pool_count_undone(struct spm_pool_state *pool, size_t size)
-{
-        unsigned int i;
-
-        pool->allocs--;
-        pool->undone++;
-        for (i = 0; i < SPM_TALLIES && pool->config.tallies[i]; i++) {
-                pool->config.tallies[i]->made--;
-                pool->config.tallies[i]->made_bytes -= size;
-        }
-}
-
-void spm_pool_count_freed(struct spm_pool_state *pool)
-{
-        unsigned int i;
-
-        pool->frees++;
-        for (i = 0; i < SPM_TALLIES && pool->config.tallies[i]; i++)
-                pool->config.tallies[i]->freed++;
 }
 
 void spm_tally_add(struct spm_tally *tally, size_t bytes)
@@ -297,23 +253,57 @@ void spm_tally_take(struct spm_tally *tally, size_t bytes)
         tally->bytes -= bytes;
 }
 
-void spm_pool_count_live(const struct spm_block *block, bool live)
+void spm_pool_count_alloc(const struct spm_block *block)
 {
         struct spm_pool_state *pool = block->area->pool;
+        unsigned int i;
 
-        tally_live(pool, block->requested, live);
-        if (!live) {
-                pool->live_blocks--;
-                pool->used_bytes -= block->requested;
-                pool->rounded_bytes -= block->size;
-                pool->filled = 0;
-                return;
+        for (i = 0; i < SPM_TALLIES && pool->config.tallies[i]; i++) {
+                struct spm_tally *tally = pool->config.tallies[i];
+
+                tally->made++;
+                tally->made_bytes += block->requested;
+                spm_tally_add(tally, block->requested);
         }
+        pool->allocs++;
         pool->live_blocks++;
         pool->used_bytes += block->requested;
         pool->rounded_bytes += block->size;
         pool->filled += block->size;
-        spm_pool_raise_marks(pool);
         lift(&pool->busy_high, pool->rounded_bytes);
         lift(&pool->window_high, pool->rounded_bytes);
+        spm_pool_raise_marks(pool);
+}
+
+void spm_pool_count_end(const struct spm_block *block, bool freed)
+{
+        struct spm_pool_state *pool = block->area->pool;
+        unsigned int i;
+
+        for (i = 0; i < SPM_TALLIES && pool->config.tallies[i]; i++) {
+                struct spm_tally *tally = pool->config.tallies[i];
+
+                tally->freed += freed;
+                spm_tally_take(tally, block->requested);
+        }
+        pool->frees += freed;
+        pool->live_blocks--;
+        pool->used_bytes -= block->requested;
+        pool->rounded_bytes -= block->size;
+        pool->filled = 0;
+}
+
+void spm_pool_count_undone(const struct spm_block *block)
+{
+        struct spm_pool_state *pool = block->area->pool;
+        unsigned int i;
+
+        spm_pool_count_end(block, false);
+        pool->allocs--;
+        pool->undone++;
+        pool->hits -= !block->fresh;
+        for (i = 0; i < SPM_TALLIES && pool->config.tallies[i]; i++) {
+                pool->config.tallies[i]->made--;
+                pool->config.tallies[i]->made_bytes -= block->requested;
+        }
 }

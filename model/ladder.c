@@ -62,13 +62,12 @@ static enum spm_status serve(struct spm_model *model, const struct spm_want *wan
         return status;
 }
 
-static bool find_fit(struct spm_model *model, const struct spm_want *want,
-                     const struct spm_request *request, struct spm_fit *fit)
+/* Nothing is there that nobody has to wait for. */
+static SPM_COLD bool find_more(struct spm_model *model, const struct spm_want *want,
+                               const struct spm_request *request, struct spm_fit *fit)
 {
         struct spm_lane *lane;
 
-        if (spm_fit_bare(model, want, fit))
-                return true;
         lane = want->stream ? spm_lane_find(want->pool, want->stream->object.id) : NULL;
         while (lane && want->klass == SPM_NO_CLASS && spm_limbo_join(model, lane))
                 if (spm_fit_bare(model, want, fit))
@@ -92,13 +91,14 @@ static enum spm_status try_serve(struct spm_model *model, const struct spm_want 
 {
         struct spm_fit fit;
 
-        while (find_fit(model, want, request, &fit))
-                if (request->stage >= GROWING || !breaks_up(model, want, &fit, actions))
+        for (;;) {
+                if (!spm_fit_bare(model, want, &fit) && !find_more(model, want, request, &fit)) {
+                        if (want->klass == SPM_NO_CLASS || !spm_serve_slab(model, want))
+                                return SPM_E_UNKNOWN;
+                } else if (request->stage >= GROWING || !breaks_up(model, want, &fit, actions)) {
                         return serve(model, want, &fit, block, actions);
-        if (want->klass != SPM_NO_CLASS && spm_serve_slab(model, want) &&
-            find_fit(model, want, request, &fit))
-                return serve(model, want, &fit, block, actions);
-        return SPM_E_UNKNOWN;
+                }
+        }
 }
 
 /*
@@ -176,11 +176,10 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
                 return go_on(request, spm_wait_ask_poll(model, want, request, actions), POLLED);
         case POLLED:
                 return go_on(request,
-                             request->may_wait &&
-                                     spm_wait_ask_pressure(model, want, request, actions),
+                             request->may_wait && spm_wait_ask_pressure(want, request, actions),
                              CROWDED);
         case CROWDED:
-                spm_work_missed(model, want->pool);
+                spm_work_missed(want->pool->work);
                 if (!request->tries && want->pool->magazines)
                         spm_magazine_recall(model, want->pool);
                 return go_on(request, spm_wait_ask_all(model, want, request, actions), GROWING);

@@ -17,6 +17,7 @@
 #include "area.h"
 #include "bins.h"
 #include "order.h"
+#include "pool.h"
 #include "slab.h"
 #include "subject.h"
 #include "table.h"
@@ -37,12 +38,22 @@ struct spm_lane {
         uint64_t last;     /* last point freed at */
 };
 
-/** spm_lane_make() - find or make. Return: NULL if there is no memory. */
-struct spm_lane *spm_lane_make(struct spm_model *model, struct spm_pool_state *pool,
-                               struct spm_stream_state *stream);
-
 /** spm_lane_find() - NULL if there is none. */
-struct spm_lane *spm_lane_find(const struct spm_pool_state *pool, spm_stream stream);
+static inline struct spm_lane *spm_lane_find(const struct spm_pool_state *pool, spm_stream stream)
+{
+        return (struct spm_lane *)spm_table_find(&pool->lanes, stream);
+}
+
+/** spm_lane_make() - find or make. Return: NULL if there is no memory. */
+struct spm_lane *spm_lane_new(struct spm_model *model, struct spm_pool_state *pool,
+                              struct spm_stream_state *stream);
+static inline struct spm_lane *spm_lane_make(struct spm_model *model, struct spm_pool_state *pool,
+                                             struct spm_stream_state *stream)
+{
+        struct spm_lane *lane = spm_lane_find(pool, stream->object.id);
+
+        return lane ? lane : spm_lane_new(model, pool, stream);
+}
 
 /** spm_lane_forget_stream() - drop its lanes, which are empty. */
 void spm_lane_forget_stream(struct spm_model *model, struct spm_stream_state *stream);

@@ -66,7 +66,7 @@ static bool is_open(const struct spm_model *model, const struct spm_block *block
         if (lane->stream->kind == SPM_STREAM_LINE || block->exported || block->barred)
                 return false;
         if (lane->pool->config.kind != SPM_POOL_ASYNC &&
-            spm_work_early(model, lane->pool) != lane->stream)
+            spm_work_early(lane->pool->work) != lane->stream)
                 return false;
         for (i = 1; i < block->dep_count; i++)
                 if (!spm_limbo_covers(model, lane->stream, block, i))

@@ -146,6 +146,8 @@ enum spm_status spm_pool_new(struct spm_model *model, const struct spm_pool_conf
         if (!pool)
                 return SPM_E_HOST_MEMORY;
         pool->config = full;
+        pool->context = spm_subject_context(model, full.context);
+        pool->work = full.kind == SPM_POOL_SYNC ? &pool->context->work : NULL;
         pool->segment_most = most_of_segment(&full, config->segment_size);
         pool->follow = true;
         pool->opportunistic = true;
@@ -181,11 +183,6 @@ void spm_pool_free(struct spm_model *model, struct spm_pool_state *pool)
         spm_host_free(model, pool->access);
         spm_table_remove(model, &model->pools, &pool->object);
         spm_host_free(model, pool);
-}
-
-struct spm_pool_state *spm_pool_find(const struct spm_model *model, spm_pool id)
-{
-        return (struct spm_pool_state *)spm_table_find(&model->pools, id);
 }
 
 struct spm_pool_state *spm_pool_first(const struct spm_model *model)

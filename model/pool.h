@@ -22,6 +22,7 @@
 #include "area.h"
 #include "bins.h"
 #include "slab.h"
+#include "state.h"
 #include "table.h"
 
 /* The largest block of the heap for small ones. */
@@ -40,15 +41,19 @@ struct spm_heap {
         struct spm_block *wild;  /* the hole at the range's end, or NULL */
 };
 
+struct spm_context_state;
 struct spm_magazine;
+struct spm_work;
 
 struct spm_pool_state {
         struct spm_object object;
-        struct spm_pool_config config; /* release_threshold, keep as now in force */
-        bool closed;                   /* destroyed; stays until its last segment is gone */
-        bool ended;                    /* its memory is being given back, whatever it was */
-        bool is_short;                 /* it was refused memory not long ago (piece.h) */
-        bool is_varied;                /* a large segment was in the way not long ago (piece.h) */
+        struct spm_pool_config config;     /* release_threshold, keep as now in force */
+        struct spm_context_state *context; /* its owner, which it does not outlive, or NULL */
+        struct spm_work *work;             /* of that, if the pool is synchronous; else NULL */
+        bool closed;                       /* destroyed; stays until its last segment is gone */
+        bool ended;                        /* its memory is being given back, whatever it was */
+        bool is_short;                     /* it was refused memory not long ago (piece.h) */
+        bool is_varied;  /* a large segment was in the way not long ago (piece.h) */
         bool unfinished; /* there was no room for all that a synchronisation releases */
         bool synced;     /* a synchronisation has just completed blocks of it (A13) */
         bool follow;
@@ -113,7 +118,10 @@ enum spm_status spm_pool_new(struct spm_model *model, const struct spm_pool_conf
 void spm_pool_free(struct spm_model *model, struct spm_pool_state *pool);
 
 /** spm_pool_find() - NULL for an unknown handle; also pools that are closed. */
-struct spm_pool_state *spm_pool_find(const struct spm_model *model, spm_pool id);
+static inline struct spm_pool_state *spm_pool_find(const struct spm_model *model, spm_pool id)
+{
+        return (struct spm_pool_state *)spm_table_find(&model->pools, id);
+}
 
 /** spm_pool_first(), spm_pool_next() - all pools in the order of their creation. */
 struct spm_pool_state *spm_pool_first(const struct spm_model *model);
@@ -185,12 +193,13 @@ void spm_pool_raise_marks(struct spm_pool_state *pool);
 /** spm_tally_raise() - it has grown, perhaps above what it ever was. */
 void spm_tally_raise(struct spm_tally *tally);
 
-/* Calls: an allocation was answered, was taken back, was freed. */
-void spm_pool_count_made(struct spm_pool_state *pool, size_t size);
-void spm_pool_count_undone(struct spm_pool_state *pool, size_t size);
-void spm_pool_count_freed(struct spm_pool_state *pool);
+/** spm_pool_count_alloc() - the figures of an allocation, which has been answered. */
+void spm_pool_count_alloc(const struct spm_block *block);
 
-/** spm_pool_count_live() - the figures of an allocation, or of its end. */
-void spm_pool_count_live(const struct spm_block *block, bool live);
+/** spm_pool_count_end() - the figures of its end. @freed: by the program */
+void spm_pool_count_end(const struct spm_block *block, bool freed);
+
+/** spm_pool_count_undone() - it ends, and was not answered after all. */
+void spm_pool_count_undone(const struct spm_block *block);
 
 #endif

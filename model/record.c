@@ -68,7 +68,7 @@ static bool make_records(struct spm_model *model)
         return true;
 }
 
-bool spm_block_reserve(struct spm_model *model, unsigned int count)
+static SPM_COLD bool stock_up(struct spm_model *model, unsigned int count)
 {
         while (model->spares < count)
                 if (!make_records(model))
@@ -83,6 +83,11 @@ bool spm_block_reserve(struct spm_model *model, unsigned int count)
                 model->extras++;
         }
         return true;
+}
+
+bool spm_block_reserve(struct spm_model *model, unsigned int count)
+{
+        return (model->spares >= count && model->extras >= EXTRAS) || stock_up(model, count);
 }
 
 void spm_block_forget_spares(struct spm_model *model)
@@ -169,17 +174,15 @@ static struct spm_extra *take_extra(struct spm_model *model)
         return extra;
 }
 
-static void drop_extra(struct spm_model *model, struct spm_block *block)
+void spm_block_drop_extra(struct spm_model *model, struct spm_block *block)
 {
-        if (!block->extra)
-                return;
         block->extra->next = model->extra;
         model->extra = block->extra;
         model->extras++;
         block->extra = NULL;
 }
 
-bool spm_block_set_deps(struct spm_model *model, struct spm_block *block,
+bool spm_block_set_many(struct spm_model *model, struct spm_block *block,
                         const struct spm_point *deps, unsigned int count)
 {
         unsigned int i;
@@ -197,14 +200,8 @@ bool spm_block_set_deps(struct spm_model *model, struct spm_block *block,
         }
         for (; i < count; i++)
                 block->extra->points[i - 2] = deps[i];
-        if (count <= 2)
-                drop_extra(model, block);
+        if (count <= 2 && block->extra)
+                spm_block_drop_extra(model, block);
         block->dep_count = (uint8_t)count;
         return true;
-}
-
-void spm_block_drop_deps(struct spm_model *model, struct spm_block *block)
-{
-        drop_extra(model, block);
-        block->dep_count = 0;
 }

@@ -14,8 +14,8 @@
 #include "state.h"
 
 /* Takes what is served out of a free block; the rest stays as free as it was. */
-static struct spm_block *carve(struct spm_model *model, struct spm_block *block, uint64_t start,
-                               size_t size)
+static inline struct spm_block *carve(struct spm_model *model, struct spm_block *block,
+                                      uint64_t start, size_t size)
 {
         struct spm_block *middle = block;
 
@@ -130,7 +130,7 @@ static void give_life(struct spm_model *model, const struct spm_want *want, stru
         spm_block_become(block, SPM_BLOCK_LIVE);
         if (!block->is_slot)
                 spm_area_note(block, true);
-        spm_pool_count_live(block, true);
+        spm_pool_count_alloc(block);
 }
 
 enum spm_status spm_serve_fit(struct spm_model *model, const struct spm_want *want,

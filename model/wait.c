@@ -20,11 +20,10 @@
 #define PRESSURE_SHARE 8 /* of the most that was in use */
 
 /* The context whose stamps say most about what the request could have. */
-static struct spm_context_state *owner(const struct spm_model *model, const struct spm_want *want)
+static struct spm_context_state *owner(const struct spm_want *want)
 {
         struct spm_context_state *context =
-                want->stream ? want->stream->context
-                             : spm_subject_context(model, want->pool->config.context);
+                want->stream ? want->stream->context : want->pool->context;
 
         return context && spm_context_may_be_named(context) ? context : NULL;
 }
@@ -64,7 +63,7 @@ static struct spm_stamp_state *next_batch(const struct spm_context_state *contex
 static bool poll_batch(struct spm_model *model, const struct spm_want *want,
                        struct spm_request *request, struct spm_actions *actions)
 {
-        struct spm_context_state *context = owner(model, want);
+        struct spm_context_state *context = owner(want);
         struct spm_stamp_state *asked = NULL;
         struct spm_stamp_state *stamp;
 
@@ -170,8 +169,8 @@ static bool poll_streams(struct spm_model *model, const struct spm_want *want,
 
 /* Under R1: the oldest stamp of the sole stream, and the next as long as they turn out to be done.
  */
-static bool poll_own(const struct spm_model *model, const struct spm_want *want,
-                     struct spm_request *request, struct spm_actions *actions)
+static bool poll_own(const struct spm_want *want, struct spm_request *request,
+                     struct spm_actions *actions)
 {
         const struct spm_stamp_state *stamp = want->stream->stamps.first;
 
@@ -180,7 +179,7 @@ static bool poll_own(const struct spm_model *model, const struct spm_want *want,
         while (stamp && stamp->status != SPM_STAMP_RECORDED)
                 stamp = stamp->next;
         if (!stamp || stamp->object.id == request->batch) {
-                spm_work_missed(model, want->pool);
+                spm_work_missed(want->pool->work);
                 return false;
         }
         request->batch = stamp->object.id;
@@ -194,7 +193,7 @@ bool spm_wait_ask_poll(struct spm_model *model, const struct spm_want *want,
         if (want->pool->config.kind == SPM_POOL_ASYNC)
                 return poll_streams(model, want, request, actions);
         if (want->stream)
-                return poll_own(model, want, request, actions);
+                return poll_own(want, request, actions);
         return poll_batch(model, want, request, actions);
 }
 
@@ -264,10 +263,10 @@ static void ask_wait(struct spm_actions *actions, struct spm_stamp_state *stamp)
         ask(actions, SPM_ACT_WAIT_HOST, stamp);
 }
 
-static bool wait_batch(struct spm_model *model, const struct spm_want *want,
-                       struct spm_request *request, struct spm_actions *actions)
+static bool wait_batch(const struct spm_want *want, struct spm_request *request,
+                       struct spm_actions *actions)
 {
-        struct spm_context_state *context = owner(model, want);
+        struct spm_context_state *context = owner(want);
         struct spm_stamp_state *stamp = context ? next_batch(context, request) : NULL;
 
         if (!stamp)
@@ -302,12 +301,12 @@ static uint64_t bytes_behind(const struct spm_pool_state *pool,
         return lane ? lane->bytes : 0;
 }
 
-bool spm_wait_ask_pressure(struct spm_model *model, const struct spm_want *want,
-                           struct spm_request *request, struct spm_actions *actions)
+bool spm_wait_ask_pressure(const struct spm_want *want, struct spm_request *request,
+                           struct spm_actions *actions)
 {
         const struct spm_pool_state *pool = want->pool;
-        const struct spm_context_state *context = owner(model, want);
-        const struct spm_stream_state *sole = spm_work_sole(model, pool);
+        const struct spm_context_state *context = owner(want);
+        const struct spm_stream_state *sole = spm_work_sole(pool->work);
         uint64_t limit = pool->config.pending_limit;
         uint64_t unseen;
 
@@ -322,7 +321,7 @@ bool spm_wait_ask_pressure(struct spm_model *model, const struct spm_want *want,
         unseen = bytes_behind(pool, context->line);
         if (sole && unseen + bytes_behind(pool, sole) > limit && wait_own(sole, request, actions))
                 return true;
-        return unseen > limit && wait_batch(model, want, request, actions);
+        return unseen > limit && wait_batch(want, request, actions);
 }
 
 static void ask_sync(struct spm_actions *actions, const struct spm_context_state *context)
@@ -338,7 +337,7 @@ enum { CONTEXT_STAMPS = 2, CONTEXT_SYNCED };
 static bool wait_context(struct spm_model *model, const struct spm_want *want,
                          struct spm_request *request, struct spm_actions *actions)
 {
-        struct spm_context_state *context = owner(model, want);
+        struct spm_context_state *context = owner(want);
 
         if (!context || !want->pool->pending_bytes || request->tries == CONTEXT_SYNCED)
                 return false;
@@ -347,7 +346,7 @@ static bool wait_context(struct spm_model *model, const struct spm_want *want,
                 if (spm_stamp_ask(model, context->line, true, actions))
                         return true;
         }
-        if (wait_batch(model, want, request, actions))
+        if (wait_batch(want, request, actions))
                 return true;
         if (!context->unstamped)
                 return false;
