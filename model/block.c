@@ -28,8 +28,8 @@ void spm_block_describe(const struct spm_block *block, struct spm_allocation *al
         /* One by one: compilers clear the rest of a compound literal of this size in a way that
          * takes longer than all of a magazine's pair. */
         allocation->address = block->address;
-        allocation->size = block->requested;
         allocation->reserved = block->size;
+        allocation->size = block->requested;
         allocation->generation = block->generation;
         allocation->buffer_id = BUFFER_ID_BASE + block->generation;
         allocation->pool = pool->object.id;

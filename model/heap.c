@@ -240,17 +240,29 @@ void spm_tally_raise(struct spm_tally *tally)
         lift(&tally->bytes_high, tally->bytes);
 }
 
-void spm_tally_add(struct spm_tally *tally, size_t bytes)
+/* In line, which what the library exports cannot be. */
+static inline void add(struct spm_tally *tally, size_t bytes)
 {
         tally->count++;
         tally->bytes += bytes;
-        spm_tally_raise(tally);
+        lift(&tally->count_high, tally->count);
+        lift(&tally->bytes_high, tally->bytes);
+}
+
+void spm_tally_add(struct spm_tally *tally, size_t bytes)
+{
+        add(tally, bytes);
+}
+
+static inline void take(struct spm_tally *tally, size_t bytes)
+{
+        tally->count--;
+        tally->bytes -= bytes;
 }
 
 void spm_tally_take(struct spm_tally *tally, size_t bytes)
 {
-        tally->count--;
-        tally->bytes -= bytes;
+        take(tally, bytes);
 }
 
 void spm_pool_count_alloc(const struct spm_block *block)
@@ -263,7 +275,7 @@ void spm_pool_count_alloc(const struct spm_block *block)
 
                 tally->made++;
                 tally->made_bytes += block->requested;
-                spm_tally_add(tally, block->requested);
+                add(tally, block->requested);
         }
         pool->allocs++;
         pool->live_blocks++;
@@ -284,7 +296,7 @@ void spm_pool_count_end(const struct spm_block *block, bool freed)
                 struct spm_tally *tally = pool->config.tallies[i];
 
                 tally->freed += freed;
-                spm_tally_take(tally, block->requested);
+                take(tally, block->requested);
         }
         pool->frees += freed;
         pool->live_blocks--;

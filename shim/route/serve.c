@@ -13,6 +13,7 @@
 #include "route/grow.h"
 #include "route/perform.h"
 #include "route/room.h"
+#include "route/route.h"
 #include "route/tick.h"
 #include "route/work.h"
 #include "track/held.h"
@@ -23,11 +24,58 @@
  * builds without assertions do without the pool then. */
 #define STEPS_MAX 20000
 
+static enum spm_status take_step(struct spm_request *request, struct spm_allocation *block,
+                                 struct spm_actions *actions)
+{
+        enum spm_status status = spm_alloc(sp_model_enter(), request, block, actions);
+
+        if (status == SPM_OK)
+                sp_work_note(block);
+        sp_model_leave();
+        return status;
+}
+
 static bool grows(const struct spm_actions *actions)
 {
         for (unsigned int i = 0; i < actions->count; i++)
                 if (actions->item[i].kind == SPM_ACT_GROW)
                         return true;
+        return false;
+}
+
+/* The first step, which was answered with @status, has not been all. */
+static SP_COLD bool climb(struct spm_request *request, enum spm_status status,
+                          struct spm_allocation *block, struct spm_actions *actions)
+{
+        struct sp_spares spares;
+        unsigned int steps = 0;
+        bool looked = false;
+        bool has_room = true;
+        bool kept;
+
+        spares.count = 0;
+        for (;;) {
+                if (!looked && grows(actions)) {
+                        looked = true;
+                        has_room = sp_room_for(request->pool, request->size);
+                }
+                kept = sp_perform_step(actions, request, &spares, has_room);
+                if (status != SPM_AGAIN || !has_room || ++steps == STEPS_MAX)
+                        break;
+                status = take_step(request, block, actions);
+        }
+        sp_spares_drop(&spares);
+        assert(steps < STEPS_MAX);
+        if (steps == STEPS_MAX)
+                sp_life_off("an allocation from the pool never ends");
+        if (steps)
+                sp_tick();
+        if (status != SPM_OK || kept || sp_config()->mode == SP_MODE_OBSERVE)
+                return status == SPM_OK;
+
+        spm_alloc_undo(sp_model_enter(), block->address, actions);
+        sp_model_leave();
+        sp_perform(actions, NULL);
         return false;
 }
 
@@ -43,38 +91,7 @@ bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_magazine
                 .user = sp_held_user(),
         };
         struct spm_actions actions;
-        struct sp_spares spares;
-        enum spm_status status;
-        unsigned int steps = 0;
-        bool looked = false;
-        bool has_room = true;
-        bool kept;
+        enum spm_status status = take_step(&request, block, &actions);
 
-        spares.count = 0;
-        do {
-                status = spm_alloc(sp_model_enter(), &request, block, &actions);
-                if (status == SPM_OK)
-                        sp_work_note(block);
-                sp_model_leave();
-                if (status == SPM_OK && !actions.count && !steps)
-                        return true;
-                if (!looked && grows(&actions)) {
-                        looked = true;
-                        has_room = sp_room_for(pool, size);
-                }
-                kept = sp_perform_step(&actions, &request, &spares, has_room);
-        } while (status == SPM_AGAIN && has_room && ++steps < STEPS_MAX);
-        sp_spares_drop(&spares);
-        assert(steps < STEPS_MAX);
-        if (steps == STEPS_MAX)
-                sp_life_off("an allocation from the pool never ends");
-        if (steps)
-                sp_tick();
-        if (status != SPM_OK || kept || sp_config()->mode == SP_MODE_OBSERVE)
-                return status == SPM_OK;
-
-        spm_alloc_undo(sp_model_enter(), block->address, &actions);
-        sp_model_leave();
-        sp_perform(&actions, NULL);
-        return false;
+        return (status == SPM_OK && !actions.count) || climb(&request, status, block, &actions);
 }
