@@ -163,15 +163,6 @@ struct spm_area *spm_area_at(const struct spm_model *model, uint64_t address)
         return address - area->base < area->size ? area : NULL;
 }
 
-struct spm_area *spm_area_near(struct spm_model *model, uint64_t address)
-{
-        struct spm_area *near = model->near;
-
-        if (near && address - near->base < near->size)
-                return near;
-        return model->near = spm_area_at(model, address);
-}
-
 bool spm_area_overlaps(const struct spm_model *model, uint64_t base, uint64_t size)
 {
         size_t at = place_of(model, base + (size - 1));
@@ -298,7 +289,7 @@ struct spm_block *spm_area_live_at(const struct spm_area *area, uint64_t address
         return spm_block_is(block, SPM_BLOCK_LIVE) ? block : NULL;
 }
 
-static void note_page(const struct spm_area *area, uint64_t offset, struct spm_block *block)
+static inline void note_page(const struct spm_area *area, uint64_t offset, struct spm_block *block)
 {
         struct spm_leaf *leaf = area->leaves[offset >> area->leaf_shift];
         size_t page = page_of(area, offset);
@@ -314,9 +305,12 @@ void spm_area_note(struct spm_block *block, bool begins)
 {
         const struct spm_area *area = block->area;
         uint64_t offset = block->address - area->base;
-        uint64_t end = block->slab ? offset + block->size : offset + 1;
+        uint64_t end = offset + block->size;
 
-        for (; offset < end; offset += (uint64_t)1 << area->page_shift)
+        note_page(area, offset, begins ? block : NULL);
+        if (!block->slab)
+                return;
+        while ((offset += (uint64_t)1 << area->page_shift) < end)
                 note_page(area, offset, begins ? block : NULL);
 }
 

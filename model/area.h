@@ -54,10 +54,8 @@ void spm_area_free(struct spm_model *model, struct spm_area *area);
 /** spm_area_forget() - the list of them, at the end of the model. */
 void spm_area_forget(struct spm_model *model);
 
-/** spm_area_at() - the area that holds @address, or NULL. spm_area_near(): faster if it is the one
- * of the last time. */
+/** spm_area_at() - the area that holds @address, or NULL. */
 struct spm_area *spm_area_at(const struct spm_model *model, uint64_t address);
-struct spm_area *spm_area_near(struct spm_model *model, uint64_t address);
 
 /** spm_area_overlaps() - is any of @size bytes at @base in an area? */
 bool spm_area_overlaps(const struct spm_model *model, uint64_t base, uint64_t size);

@@ -121,16 +121,28 @@ enum spm_status spm_block_find_live(const struct spm_model *model, uint64_t addr
         return area && spm_segment_at(model, address) ? SPM_E_DOUBLE_FREE : SPM_E_FOREIGN;
 }
 
-static enum spm_status find_start(struct spm_model *model, uint64_t address,
-                                  struct spm_block **block)
+/* The live block that begins at @address, or NULL. Mostly it is in the area of the one before. */
+static struct spm_block *find_start(struct spm_model *model, uint64_t address)
 {
-        const struct spm_area *area = spm_area_near(model, address);
-        enum spm_status status;
+        struct spm_area *area = model->near;
+        struct spm_block *block;
 
-        *block = area ? spm_area_start(area, address) : NULL;
-        if (spm_block_is(*block, SPM_BLOCK_LIVE))
-                return SPM_OK;
-        status = spm_block_find_live(model, address, block);
+        if (!area || address - area->base >= area->size) {
+                area = spm_area_at(model, address);
+                if (!area)
+                        return NULL;
+                model->near = area;
+        }
+        block = spm_area_start(area, address);
+        return spm_block_is(block, SPM_BLOCK_LIVE) ? block : NULL;
+}
+
+/* Why none does. */
+static SPM_COLD enum spm_status explain(const struct spm_model *model, uint64_t address)
+{
+        struct spm_block *block;
+        enum spm_status status = spm_block_find_live(model, address, &block);
+
         return status ? status : SPM_E_INTERIOR;
 }
 
@@ -148,7 +160,8 @@ static void learn_belt(struct spm_model *model, const struct spm_block *block)
         spm_clock_raise(model, &stream->clock, spm_block_dep(block, 1));
 }
 
-/* What a block waits for, while it is put together. */
+/* What a block waits for, while it is put together; only the count is set at first, since to clear
+ * the rest takes longer than what follows. */
 struct deps {
         struct spm_point points[SPM_BLOCK_DEPS];
         unsigned int count;
@@ -204,9 +217,10 @@ void spm_block_wait(struct spm_model *model, struct spm_block *block,
                     struct spm_stream_state *stream, uint64_t position)
 {
         struct spm_stream_state *birth;
-        struct deps deps = {.count = 0};
+        struct deps deps;
         unsigned int i;
 
+        deps.count = 0;
         add_dep(&deps, (struct spm_point){stream->object.id, position});
         for (i = 0; i < block->dep_count; i++) {
                 struct spm_point born = spm_block_dep(block, i);
@@ -234,9 +248,10 @@ static void wait_in_order(struct spm_model *model, struct spm_block *block,
 
 bool spm_block_wait_more(struct spm_model *model, struct spm_block *block, struct spm_point point)
 {
-        struct deps deps = {.count = 0};
+        struct deps deps;
         unsigned int i;
 
+        deps.count = 0;
         for (i = 0; i < block->dep_count; i++)
                 add_dep(&deps, spm_block_dep(block, i));
         if (deps.count == SPM_BLOCK_DEPS)
@@ -252,9 +267,10 @@ bool spm_block_wait_more(struct spm_model *model, struct spm_block *block, struc
 static void wait_for_birth(struct spm_model *model, struct spm_block *block)
 {
         struct spm_stream_state *stream = spm_subject_stream(model, block->streams[0]);
-        struct deps deps = {.count = 0};
+        struct deps deps;
         unsigned int i;
 
+        deps.count = 0;
         for (i = 0; i < block->dep_count; i++)
                 add_dep(&deps, spm_block_dep(block, i));
         if (stream)
@@ -348,13 +364,13 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
         struct spm_stream_state *stream = NULL;
         struct spm_stream_state *sole;
         struct spm_pool_state *pool;
-        struct spm_block *block;
+        struct spm_block *block = find_start(model, address);
         uint32_t life;
-        enum spm_status status = find_start(model, address, &block);
+        enum spm_status status;
 
         actions->count = 0;
-        if (status)
-                return status;
+        if (!block)
+                return explain(model, address);
         life = spm_block_life(block);
         status = may_free(model, block, generation, kind, id, &stream);
         if (status)
@@ -394,12 +410,11 @@ enum spm_status spm_alloc_undo(struct spm_model *model, uint64_t address,
 {
         struct spm_stream_state *stream;
         struct spm_pool_state *pool;
-        struct spm_block *block;
-        enum spm_status status = find_start(model, address, &block);
+        struct spm_block *block = find_start(model, address);
 
         actions->count = 0;
-        if (status)
-                return status;
+        if (!block)
+                return explain(model, address);
         if (!begin_end(block, spm_block_life(block)))
                 return SPM_E_DOUBLE_FREE;
         pool = block->area->pool;

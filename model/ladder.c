@@ -85,19 +85,20 @@ static bool breaks_up(struct spm_model *model, const struct spm_want *want,
                spm_trim_break(model, fit->block, fit->start, want->size, actions);
 }
 
-static enum spm_status try_serve(struct spm_model *model, const struct spm_want *want,
-                                 const struct spm_request *request, struct spm_block **block,
-                                 struct spm_actions *actions)
+/* @found: @fit is what spm_fit_bare() has found just now. */
+static inline enum spm_status try_serve(struct spm_model *model, const struct spm_want *want,
+                                        const struct spm_request *request, bool found,
+                                        struct spm_fit *fit, struct spm_block **block,
+                                        struct spm_actions *actions)
 {
-        struct spm_fit fit;
-
         for (;;) {
-                if (!spm_fit_bare(model, want, &fit) && !find_more(model, want, request, &fit)) {
+                if (!found && !find_more(model, want, request, fit)) {
                         if (want->klass == SPM_NO_CLASS || !spm_serve_slab(model, want))
                                 return SPM_E_UNKNOWN;
-                } else if (request->stage >= GROWING || !breaks_up(model, want, &fit, actions)) {
-                        return serve(model, want, &fit, block, actions);
+                } else if (request->stage >= GROWING || !breaks_up(model, want, fit, actions)) {
+                        return serve(model, want, fit, block, actions);
                 }
+                found = spm_fit_bare(model, want, fit);
         }
 }
 
@@ -105,9 +106,9 @@ static enum spm_status try_serve(struct spm_model *model, const struct spm_want 
  * Memory is short: a small request may have a page of its own where there is no room for a run, and
  * any request may have what lies in the other heap, a page of that at least.
  */
-static enum spm_status try_elsewhere(struct spm_model *model, const struct spm_want *want,
-                                     const struct spm_request *request, struct spm_block **block,
-                                     struct spm_actions *actions)
+static SPM_COLD enum spm_status try_elsewhere(struct spm_model *model, const struct spm_want *want,
+                                              const struct spm_request *request,
+                                              struct spm_block **block, struct spm_actions *actions)
 {
         struct spm_pool_state *pool = want->pool;
         enum spm_status status = SPM_E_UNKNOWN;
@@ -115,13 +116,15 @@ static enum spm_status try_elsewhere(struct spm_model *model, const struct spm_w
 
         for (i = 0; i < pool->heap_count && status == SPM_E_UNKNOWN; i++) {
                 struct spm_want other = *want;
+                struct spm_fit fit;
 
                 other.heap = &pool->heaps[i];
                 other.klass = SPM_NO_CLASS;
                 if (want->klass != SPM_NO_CLASS || other.size < other.heap->page)
                         other.size = other.align = other.heap->page;
                 if (want->klass != SPM_NO_CLASS || other.heap != want->heap)
-                        status = try_serve(model, &other, request, block, actions);
+                        status = try_serve(model, &other, request,
+                                           spm_fit_bare(model, &other, &fit), &fit, block, actions);
         }
         return status;
 }
@@ -166,8 +169,8 @@ static enum spm_status go_on(struct spm_request *request, bool asked, enum rung 
 }
 
 /* One rung. Return: SPM_OK to look again at once. */
-static enum spm_status climb(struct spm_model *model, const struct spm_want *want,
-                             struct spm_request *request, struct spm_actions *actions)
+static SPM_COLD enum spm_status climb(struct spm_model *model, const struct spm_want *want,
+                                      struct spm_request *request, struct spm_actions *actions)
 {
         enum spm_status status;
 
@@ -215,15 +218,12 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
  * asked about: one question is cheaper than what a bad place costs later. Where questions are in
  * vain, fewer are asked.
  */
-static bool is_rash(struct spm_model *model, const struct spm_want *want,
-                    const struct spm_request *request)
+static bool is_rash(const struct spm_want *want, const struct spm_request *request,
+                    const struct spm_fit *fit)
 {
-        struct spm_fit fit;
-
         if (request->stage != START || want->size <= SPM_HEAP_SMALL ||
             want->pool->config.kind == SPM_POOL_ASYNC || want->stream ||
-            !want->pool->pending_bytes || !spm_fit_bare(model, want, &fit) ||
-            fit.block->size == want->size)
+            !want->pool->pending_bytes || fit->block->size == want->size)
                 return false;
         if (request->tries || !want->pool->rash_skip)
                 return true;
@@ -262,12 +262,15 @@ enum spm_status spm_ladder_climb(struct spm_model *model, const struct spm_want 
                                  struct spm_actions *actions)
 {
         enum spm_status status;
+        struct spm_fit fit;
 
         assert(request->stage <= TOP);
         do {
+                bool found = spm_fit_bare(model, want, &fit);
+
                 status = SPM_E_UNKNOWN;
-                if (!is_rash(model, want, request))
-                        status = try_serve(model, want, request, block, actions);
+                if (!found || !is_rash(want, request, &fit))
+                        status = try_serve(model, want, request, found, &fit, block, actions);
                 if (status == SPM_E_UNKNOWN && spm_ladder_is_short(request))
                         status = try_elsewhere(model, want, request, block, actions);
                 if (status == SPM_OK)

@@ -257,7 +257,7 @@ static void join_neighbours(struct spm_model *model, struct spm_block *block)
                 ;
 }
 
-void spm_limbo_put(struct spm_model *model, struct spm_block *block)
+void spm_limbo_put_waiting(struct spm_model *model, struct spm_block *block)
 {
         struct spm_pool_state *pool = block->area->pool;
         struct spm_lane *lane;
@@ -265,7 +265,7 @@ void spm_limbo_put(struct spm_model *model, struct spm_block *block)
         assert(spm_block_is(block, SPM_BLOCK_LOOSE));
         drop_done(model, block);
         if (!block->dep_count) {
-                spm_pool_make_ready(model, block);
+                spm_pool_put_ready(model, block);
                 return;
         }
         pool->pending_bytes += block->size;

@@ -195,27 +195,6 @@ struct spm_pool_state *spm_pool_next(const struct spm_pool_state *pool)
         return (struct spm_pool_state *)spm_object_next(&pool->object);
 }
 
-size_t spm_pool_reserve_size(const struct spm_pool_state *pool, size_t size, size_t *align)
-{
-        const struct spm_pool_config *config = &pool->config;
-        size_t rounded = (size + config->align - 1) & ~(config->align - 1);
-
-        if (rounded < size)
-                return 0;
-        *align = config->align;
-        if (config->large_size && size > config->large_size && config->large_align > config->align)
-                *align = config->large_align;
-        return rounded;
-}
-
-bool spm_pool_is_done(const struct spm_model *model, const struct spm_pool_state *pool,
-                      struct spm_point point)
-{
-        bool sync = pool->config.kind == SPM_POOL_ASYNC && !pool->opportunistic;
-
-        return spm_point_is_done(model, point, sync);
-}
-
 /* attributes */
 
 enum spm_status spm_pool_set(struct spm_model *model, struct spm_pool_state *pool,

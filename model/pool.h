@@ -23,6 +23,7 @@
 #include "bins.h"
 #include "slab.h"
 #include "state.h"
+#include "subject.h"
 #include "table.h"
 
 /* The largest block of the heap for small ones. */
@@ -41,9 +42,7 @@ struct spm_heap {
         struct spm_block *wild;  /* the hole at the range's end, or NULL */
 };
 
-struct spm_context_state;
 struct spm_magazine;
-struct spm_work;
 
 struct spm_pool_state {
         struct spm_object object;
@@ -129,12 +128,29 @@ struct spm_pool_state *spm_pool_next(const struct spm_pool_state *pool);
 
 /** spm_pool_reserve_size() - bytes to reserve for a block of @size; 0 if they cannot be counted.
  * @align: return argument, what the block's address must be a multiple of */
-size_t spm_pool_reserve_size(const struct spm_pool_state *pool, size_t size, size_t *align);
+static inline size_t spm_pool_reserve_size(const struct spm_pool_state *pool, size_t size,
+                                           size_t *align)
+{
+        const struct spm_pool_config *config = &pool->config;
+        size_t rounded = (size + config->align - 1) & ~(config->align - 1);
+
+        if (rounded < size)
+                return 0;
+        *align = config->align;
+        if (config->large_size && size > config->large_size && config->large_align > config->align)
+                *align = config->large_align;
+        return rounded;
+}
 
 /** spm_pool_is_done() - is the point complete by the standard of this pool? Without opportunistic
  * reuse only what the program waited for counts (A10). */
-bool spm_pool_is_done(const struct spm_model *model, const struct spm_pool_state *pool,
-                      struct spm_point point);
+static inline bool spm_pool_is_done(const struct spm_model *model,
+                                    const struct spm_pool_state *pool, struct spm_point point)
+{
+        bool sync = pool->config.kind == SPM_POOL_ASYNC && !pool->opportunistic;
+
+        return spm_point_is_done(model, point, sync);
+}
 
 /* attributes: the functions of the public header */
 
@@ -173,8 +189,23 @@ void spm_pool_end(struct spm_pool_state *pool);
  * READY neighbours; or SEALED, if it was exported. */
 void spm_pool_make_ready(struct spm_model *model, struct spm_block *block);
 
+/** spm_pool_put_ready() - likewise, but the neighbour may be the one that remains. */
+void spm_pool_put_beside(struct spm_model *model, struct spm_block *block);
+static inline void spm_pool_put_ready(struct spm_model *model, struct spm_block *block)
+{
+        if (block->is_slot)
+                spm_pool_make_ready(model, block);
+        else
+                spm_pool_put_beside(model, block);
+}
+
 /** spm_pool_take_ready() - READY to LOOSE; not of slots. */
 void spm_pool_take_ready(struct spm_block *block);
+
+/** spm_pool_cut_ready() - @size bytes at @start, taken out of a READY block that is not a slot;
+ * what is left of it stays READY. Two records are at hand. Return: a LOOSE block. */
+struct spm_block *spm_pool_cut_ready(struct spm_model *model, struct spm_block *block,
+                                     uint64_t start, size_t size);
 
 /** spm_pool_unseal() - SEALED to LOOSE, and no longer exported: it is about to be given back. */
 void spm_pool_unseal(struct spm_block *block);

@@ -131,6 +131,13 @@ void spm_block_give(struct spm_model *model, struct spm_block *block);
 /** spm_block_forget_spares() - for the end of the model. */
 void spm_block_forget_spares(struct spm_model *model);
 
+/** spm_block_insert() - a copy of the record, LOOSE and without points, right before @block in the
+ * order of addresses, or right behind it. A record is at hand. */
+struct spm_block *spm_block_insert(struct spm_model *model, struct spm_block *block, bool before);
+
+/** spm_block_remove() - and the opposite: its bytes are a neighbour's now. */
+void spm_block_remove(struct spm_model *model, struct spm_block *block);
+
 /**
  * spm_block_split() - cut a block in two
  * @size: bytes that stay with @block; less than it has

@@ -17,8 +17,6 @@
 static inline struct spm_block *carve(struct spm_model *model, struct spm_block *block,
                                       uint64_t start, size_t size)
 {
-        struct spm_block *middle = block;
-
         if (block->is_slot && spm_block_is(block, SPM_BLOCK_READY))
                 return spm_slab_take(block->area->pool, block->klass);
         if (block->is_slot) {
@@ -27,14 +25,7 @@ static inline struct spm_block *carve(struct spm_model *model, struct spm_block 
         }
         if (spm_block_is(block, SPM_BLOCK_PENDING))
                 return spm_limbo_cut(model, block, (size_t)(start - block->address), size);
-        spm_pool_take_ready(block);
-        if (start > block->address) {
-                middle = spm_block_split(model, block, (size_t)(start - block->address));
-                spm_pool_make_ready(model, block);
-        }
-        if (size < middle->size)
-                spm_pool_make_ready(model, spm_block_split(model, middle, size));
-        return middle;
+        return spm_pool_cut_ready(model, block, start, size);
 }
 
 static bool is_complete(const struct spm_model *model, const struct spm_block *block)
