@@ -142,6 +142,8 @@ void spm_area_free(struct spm_model *model, struct spm_area *area)
         while (*at != area)
                 at = &(*at)->next;
         *at = area->next;
+        if (model->near == area)
+                model->near = NULL;
         memmove(model->areas + place, model->areas + place + 1,
                 (model->area_count - place - 1) * sizeof(struct spm_area *));
         model->area_count--;
@@ -287,7 +289,7 @@ struct spm_block *spm_area_live_at(const struct spm_area *area, uint64_t address
         return spm_block_is(block, SPM_BLOCK_LIVE) ? block : NULL;
 }
 
-static void note_page(const struct spm_area *area, uint64_t offset, struct spm_block *block)
+static inline void note_page(const struct spm_area *area, uint64_t offset, struct spm_block *block)
 {
         struct spm_leaf *leaf = area->leaves[offset >> area->leaf_shift];
         size_t page = page_of(area, offset);
@@ -303,9 +305,12 @@ void spm_area_note(struct spm_block *block, bool begins)
 {
         const struct spm_area *area = block->area;
         uint64_t offset = block->address - area->base;
-        uint64_t end = block->slab ? offset + block->size : offset + 1;
+        uint64_t end = offset + block->size;
 
-        for (; offset < end; offset += (uint64_t)1 << area->page_shift)
+        note_page(area, offset, begins ? block : NULL);
+        if (!block->slab)
+                return;
+        while ((offset += (uint64_t)1 << area->page_shift) < end)
                 note_page(area, offset, begins ? block : NULL);
 }
 

@@ -70,8 +70,15 @@ static void tree_insert(struct spm_block **root, struct spm_block *block)
         struct spm_block **low = &block->left;
         struct spm_block **high = &block->right;
         struct spm_block *rest;
-        uint64_t rank = rank_of(block);
+        uint64_t rank;
 
+        if (!*at) {
+                *at = block;
+                *low = NULL;
+                *high = NULL;
+                return;
+        }
+        rank = rank_of(block);
         while (*at && rank_of(*at) >= rank)
                 at = is_before(*at, block->size, block->address) ? &(*at)->right : &(*at)->left;
 
@@ -216,26 +223,20 @@ void spm_bins_forget(struct spm_model *model, struct spm_bins *bins)
         bins->used[1] = 0;
 }
 
-bool spm_bins_insert(struct spm_model *model, struct spm_bins *bins, struct spm_block *block)
+static void put(struct spm_bins *bins, struct place place, struct spm_block *block)
 {
-        struct place place = place_of(bins, block->size);
-        struct spm_row *row;
+        struct spm_row *row = bins->rows[place.row];
 
-        if (!make_row(model, bins, place.row))
-                return false;
-        row = bins->rows[place.row];
         if (is_exact(place))
                 list_insert(&row->bin[place.column], block);
         else
                 tree_insert(&row->bin[place.column], block);
         row->used |= (uint64_t)1 << place.column;
         bins->used[place.row / 64] |= (uint64_t)1 << place.row % 64;
-        return true;
 }
 
-void spm_bins_remove(struct spm_bins *bins, struct spm_block *block)
+static void take(struct spm_bins *bins, struct place place, struct spm_block *block)
 {
-        struct place place = place_of(bins, block->size);
         struct spm_row *row = bins->rows[place.row];
 
         if (is_exact(place))
@@ -247,6 +248,43 @@ void spm_bins_remove(struct spm_bins *bins, struct spm_block *block)
         row->used &= ~((uint64_t)1 << place.column);
         if (!row->used)
                 bins->used[place.row / 64] &= ~((uint64_t)1 << place.row % 64);
+}
+
+bool spm_bins_insert(struct spm_model *model, struct spm_bins *bins, struct spm_block *block)
+{
+        struct place place = place_of(bins, block->size);
+
+        if (!make_row(model, bins, place.row))
+                return false;
+        put(bins, place, block);
+        return true;
+}
+
+void spm_bins_remove(struct spm_bins *bins, struct spm_block *block)
+{
+        take(bins, place_of(bins, block->size), block);
+}
+
+/* In a tree of its own it is found wherever it is. */
+static bool may_stay(const struct spm_bins *bins, const struct spm_block *block, struct place from,
+                     struct place to)
+{
+        return from.row == to.row && from.column == to.column && !is_exact(from) &&
+               bins->rows[from.row]->bin[from.column] == block && !block->left && !block->right;
+}
+
+void spm_bins_change(struct spm_bins *bins, struct spm_block *block, uint64_t address, size_t size)
+{
+        struct place from = place_of(bins, block->size);
+        struct place to = place_of(bins, size);
+        bool stays = may_stay(bins, block, from, to);
+
+        if (!stays)
+                take(bins, from, block);
+        block->address = address;
+        block->size = size;
+        if (!stays)
+                put(bins, to, block);
 }
 
 /* search */

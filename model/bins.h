@@ -49,9 +49,18 @@ bool spm_bins_prepare(struct spm_model *model, struct spm_bins *bins, size_t siz
 /** spm_bins_forget() - its rows; the blocks are left alone. */
 void spm_bins_forget(struct spm_model *model, struct spm_bins *bins);
 
+static inline bool spm_bins_is_empty(const struct spm_bins *bins)
+{
+        return !bins->used[0] && !bins->used[1];
+}
+
 /** spm_bins_insert() - Return: false if a row was missing and there is no memory for it. */
 bool spm_bins_insert(struct spm_model *model, struct spm_bins *bins, struct spm_block *block);
 void spm_bins_remove(struct spm_bins *bins, struct spm_block *block);
+
+/** spm_bins_change() - a block of the set gets another address and size, and the place that is
+ * right for them, of which there is a row. */
+void spm_bins_change(struct spm_bins *bins, struct spm_block *block, uint64_t address, size_t size);
 
 /* The smallest block of at least @size bytes; the next in the order of sizes; the largest; and the
  * one before. NULL if there is none. */

@@ -28,8 +28,8 @@ void spm_block_describe(const struct spm_block *block, struct spm_allocation *al
         /* One by one: compilers clear the rest of a compound literal of this size in a way that
          * takes longer than all of a magazine's pair. */
         allocation->address = block->address;
-        allocation->size = block->requested;
         allocation->reserved = block->size;
+        allocation->size = block->requested;
         allocation->generation = block->generation;
         allocation->buffer_id = BUFFER_ID_BASE + block->generation;
         allocation->pool = pool->object.id;
@@ -82,13 +82,12 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                 if (!want.stream)
                         return SPM_E_UNKNOWN;
         } else {
-                want.stream = spm_work_early(model, pool);
+                want.stream = spm_work_early(pool->work);
         }
         if (request->magazine && spm_magazine_serve(model, request->magazine, &want, allocation))
                 return spm_model_finish(model, SPM_OK, actions);
         status = spm_ladder_climb(model, &want, request, &block, actions);
         if (status == SPM_OK) {
-                spm_pool_count_made(pool, request->size);
                 spm_block_describe(block, allocation);
                 allocation->announce = pool->config.kind != SPM_POOL_ASYNC && block->dep_count;
                 /* More than its own point, and no wait that the driver has seen. */
@@ -127,16 +126,28 @@ enum spm_status spm_block_find_live(const struct spm_model *model, uint64_t addr
         return area && spm_segment_at(model, address) ? SPM_E_DOUBLE_FREE : SPM_E_FOREIGN;
 }
 
-static enum spm_status find_start(const struct spm_model *model, uint64_t address,
-                                  struct spm_block **block)
+/* The live block that begins at @address, or NULL. Mostly it is in the area of the one before. */
+static struct spm_block *find_start(struct spm_model *model, uint64_t address)
 {
-        const struct spm_area *area = spm_area_at(model, address);
-        enum spm_status status;
+        struct spm_area *area = model->near;
+        struct spm_block *block;
 
-        *block = area ? spm_area_start(area, address) : NULL;
-        if (spm_block_is(*block, SPM_BLOCK_LIVE))
-                return SPM_OK;
-        status = spm_block_find_live(model, address, block);
+        if (!area || address - area->base >= area->size) {
+                area = spm_area_at(model, address);
+                if (!area)
+                        return NULL;
+                model->near = area;
+        }
+        block = spm_area_start(area, address);
+        return spm_block_is(block, SPM_BLOCK_LIVE) ? block : NULL;
+}
+
+/* Why none does. */
+static SPM_COLD enum spm_status explain(const struct spm_model *model, uint64_t address)
+{
+        struct spm_block *block;
+        enum spm_status status = spm_block_find_live(model, address, &block);
+
         return status ? status : SPM_E_INTERIOR;
 }
 
@@ -154,7 +165,8 @@ static void learn_belt(struct spm_model *model, const struct spm_block *block)
         spm_clock_raise(model, &stream->clock, spm_block_dep(block, 1));
 }
 
-/* What a block waits for, while it is put together. */
+/* What a block waits for, while it is put together; only the count is set at first, since to clear
+ * the rest takes longer than what follows. */
 struct deps {
         struct spm_point points[SPM_BLOCK_DEPS];
         unsigned int count;
@@ -210,9 +222,10 @@ void spm_block_wait(struct spm_model *model, struct spm_block *block,
                     struct spm_stream_state *stream, uint64_t position)
 {
         struct spm_stream_state *birth;
-        struct deps deps = {.count = 0};
+        struct deps deps;
         unsigned int i;
 
+        deps.count = 0;
         add_dep(&deps, (struct spm_point){stream->object.id, position});
         for (i = 0; i < block->dep_count; i++) {
                 struct spm_point born = spm_block_dep(block, i);
@@ -240,9 +253,10 @@ static void wait_in_order(struct spm_model *model, struct spm_block *block,
 
 bool spm_block_wait_more(struct spm_model *model, struct spm_block *block, struct spm_point point)
 {
-        struct deps deps = {.count = 0};
+        struct deps deps;
         unsigned int i;
 
+        deps.count = 0;
         for (i = 0; i < block->dep_count; i++)
                 add_dep(&deps, spm_block_dep(block, i));
         if (deps.count == SPM_BLOCK_DEPS)
@@ -258,9 +272,10 @@ bool spm_block_wait_more(struct spm_model *model, struct spm_block *block, struc
 static void wait_for_birth(struct spm_model *model, struct spm_block *block)
 {
         struct spm_stream_state *stream = spm_subject_stream(model, block->streams[0]);
-        struct deps deps = {.count = 0};
+        struct deps deps;
         unsigned int i;
 
+        deps.count = 0;
         for (i = 0; i < block->dep_count; i++)
                 add_dep(&deps, spm_block_dep(block, i));
         if (stream)
@@ -321,10 +336,9 @@ static bool begin_end(struct spm_block *block, uint32_t life)
         return true;
 }
 
-/* Out of all figures. */
+/* Nobody finds it any more. */
 static void end_life(struct spm_block *block)
 {
-        spm_pool_count_live(block, false);
         if (!block->is_slot)
                 spm_area_note(block, false);
         block->fresh = false;
@@ -355,13 +369,13 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
         struct spm_stream_state *stream = NULL;
         struct spm_stream_state *sole;
         struct spm_pool_state *pool;
-        struct spm_block *block;
+        struct spm_block *block = find_start(model, address);
         uint32_t life;
-        enum spm_status status = find_start(model, address, &block);
+        enum spm_status status;
 
         actions->count = 0;
-        if (status)
-                return status;
+        if (!block)
+                return explain(model, address);
         life = spm_block_life(block);
         status = may_free(model, block, generation, kind, id, &stream);
         if (status)
@@ -370,18 +384,18 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
                 return SPM_E_DOUBLE_FREE;
 
         pool = block->area->pool;
-        sole = kind == SPM_FREE_SYNC ? spm_work_early(model, pool) : NULL;
+        sole = kind == SPM_FREE_SYNC ? spm_work_early(pool->work) : NULL;
         if (freed) {
                 spm_block_describe(block, freed);
                 freed->announce = sole != NULL;
                 if (block->exported)
                         spm_block_place(block, freed);
         }
-        spm_pool_count_freed(pool);
+        spm_pool_count_end(block, true);
         end_life(block);
         learn_belt(model, block);
         if (pool->config.kind != SPM_POOL_ASYNC)
-                context = spm_subject_context(model, pool->config.context);
+                context = pool->context;
         if (stream || sole)
                 wait_in_order(model, block, stream ? stream : sole);
         else
@@ -401,21 +415,19 @@ enum spm_status spm_alloc_undo(struct spm_model *model, uint64_t address,
 {
         struct spm_stream_state *stream;
         struct spm_pool_state *pool;
-        struct spm_block *block;
-        enum spm_status status = find_start(model, address, &block);
+        struct spm_block *block = find_start(model, address);
 
         actions->count = 0;
-        if (status)
-                return status;
+        if (!block)
+                return explain(model, address);
         if (!begin_end(block, spm_block_life(block)))
                 return SPM_E_DOUBLE_FREE;
         pool = block->area->pool;
-        spm_pool_count_undone(pool, block->requested);
-        pool->hits -= !block->fresh;
+        spm_pool_count_undone(block);
         stream = spm_subject_stream(model, block->streams[0]);
         end_life(block);
         if (pool->config.kind != SPM_POOL_ASYNC) {
-                wait_for_context(model, block, spm_subject_context(model, pool->config.context));
+                wait_for_context(model, block, pool->context);
         } else if (stream && block->dep_count) {
                 /* A belt may be missing: the stream itself may not have it in order either. */
                 block->barred = true;

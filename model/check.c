@@ -69,7 +69,7 @@ static void check_pending(struct check *check, const struct spm_block *block)
                 expect_equal(check, "I5 the first dependency names the lane", block->streams[0],
                              block->lane->object.id);
         if (block->open && pool->config.kind != SPM_POOL_ASYNC &&
-            spm_work_sole(check->model, pool) != block->lane->stream)
+            spm_work_sole(pool->work) != block->lane->stream)
                 fail(check, "I8 a synchronous block is open to the sole stream only",
                      block->address, 0);
         if (block->open && block->exported)

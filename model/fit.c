@@ -51,8 +51,10 @@ static struct spm_block *find_place(const struct spm_bins *bins, size_t size, si
 struct spm_block *spm_fit_heap(const struct spm_heap *heap, size_t size, size_t align,
                                uint64_t *start)
 {
-        struct spm_block *block = find_place(&heap->ready, size, align, start);
+        struct spm_block *block = NULL;
 
+        if (!spm_bins_is_empty(&heap->ready))
+                block = find_place(&heap->ready, size, align, start);
         return block ? block : find_place(&heap->shore, size, align, start);
 }
 
@@ -61,15 +63,10 @@ const struct spm_bins *spm_fit_open(const struct spm_lane *lane, const struct sp
         return &lane->open[want->heap - want->pool->heaps];
 }
 
-bool spm_fit_ready(const struct spm_want *want, struct spm_fit *fit)
+bool spm_fit_ready_block(const struct spm_want *want, struct spm_fit *fit)
 {
         *fit = (struct spm_fit){0};
-        if (want->klass == SPM_NO_CLASS) {
-                fit->block = spm_fit_heap(want->heap, want->size, want->align, &fit->start);
-        } else if (want->pool->slabs[want->klass]) {
-                fit->block = want->pool->slabs[want->klass]->ready;
-                fit->start = fit->block->address;
-        }
+        fit->block = spm_fit_heap(want->heap, want->size, want->align, &fit->start);
         return fit->block != NULL;
 }
 
@@ -104,7 +101,7 @@ static bool is_better(const struct spm_want *want, const struct spm_block *own, 
                own->size <= fit->block->size;
 }
 
-bool spm_fit_bare(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit)
+bool spm_fit_ready_or_own(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit)
 {
         struct spm_lane *lane = own_lane(want);
         struct spm_block *own;

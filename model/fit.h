@@ -62,8 +62,30 @@ struct spm_block *spm_fit_heap(const struct spm_heap *heap, size_t size, size_t 
 const struct spm_bins *spm_fit_open(const struct spm_lane *lane, const struct spm_want *want);
 
 /* Each returns false if there is none. */
-bool spm_fit_bare(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit);
-bool spm_fit_ready(const struct spm_want *want, struct spm_fit *fit);
+bool spm_fit_ready_block(const struct spm_want *want, struct spm_fit *fit);
+static inline bool spm_fit_ready(const struct spm_want *want, struct spm_fit *fit)
+{
+        const struct spm_slab *slab;
+
+        if (want->klass == SPM_NO_CLASS)
+                return spm_fit_ready_block(want, fit);
+        *fit = (struct spm_fit){0};
+        slab = want->pool->slabs[want->klass];
+        if (!slab)
+                return false;
+        fit->block = slab->ready;
+        fit->start = slab->ready->address;
+        return true;
+}
+
+bool spm_fit_ready_or_own(struct spm_model *model, const struct spm_want *want,
+                          struct spm_fit *fit);
+static inline bool spm_fit_bare(struct spm_model *model, const struct spm_want *want,
+                                struct spm_fit *fit)
+{
+        return want->stream ? spm_fit_ready_or_own(model, want, fit) : spm_fit_ready(want, fit);
+}
+
 bool spm_fit_followed(const struct spm_model *model, const struct spm_want *want,
                       struct spm_fit *fit);
 

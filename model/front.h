@@ -9,12 +9,23 @@
 #include <stdbool.h>
 #include <streampool/model.h>
 
+#include "check.h"
 #include "order.h"
+#include "state.h"
 
-/** spm_model_finish() - the end of every input that has actions: what closed pools can give back,
- * dropped stamps, and in debug builds a check. Return: @status. */
-enum spm_status spm_model_finish(struct spm_model *model, enum spm_status status,
-                                 struct spm_actions *actions);
+/** spm_model_tidy() - what closed pools can give back, and dropped stamps. */
+void spm_model_tidy(struct spm_model *model, struct spm_actions *actions);
+
+/** spm_model_finish() - the end of every input that has actions: tidies up and, in debug builds,
+ * checks. Return: @status. */
+static inline enum spm_status spm_model_finish(struct spm_model *model, enum spm_status status,
+                                               struct spm_actions *actions)
+{
+        if (model->unfinished || model->closed_pools || model->dropped)
+                spm_model_tidy(model, actions);
+        SPM_CHECK(model);
+        return status;
+}
 
 struct spm_block;
 struct spm_stream_state;

@@ -68,18 +68,26 @@ static enum spm_status serve(struct spm_model *model, const struct spm_want *wan
 /* Of a synchronous pool the sole stream has all that is freed, so that what is pending is its heap:
  * neighbours are joined before the best fit is looked for. Of others they stay apart while they
  * can, for streams that follow an earlier point. */
-static bool find_fit(struct spm_model *model, const struct spm_want *want,
-                     const struct spm_request *request, struct spm_fit *fit)
+static void join_own(struct spm_model *model, const struct spm_want *want)
 {
-        struct spm_lane *lane = NULL;
+        struct spm_lane *lane;
 
-        if (want->stream && want->klass == SPM_NO_CLASS)
-                lane = spm_lane_find(want->pool, want->stream->object.id);
-        while (lane && want->pool->config.kind != SPM_POOL_ASYNC && spm_limbo_join(model, lane))
-                ;
-        if (spm_fit_bare(model, want, fit))
-                return true;
+        if (!want->stream || want->klass != SPM_NO_CLASS ||
+            want->pool->config.kind == SPM_POOL_ASYNC)
+                return;
+        lane = spm_lane_find(want->pool, want->stream->object.id);
         while (lane && spm_limbo_join(model, lane))
+                ;
+}
+
+/* Nothing is there that nobody has to wait for. */
+static SPM_COLD bool find_more(struct spm_model *model, const struct spm_want *want,
+                               const struct spm_request *request, struct spm_fit *fit)
+{
+        struct spm_lane *lane;
+
+        lane = want->stream ? spm_lane_find(want->pool, want->stream->object.id) : NULL;
+        while (lane && want->klass == SPM_NO_CLASS && spm_limbo_join(model, lane))
                 if (spm_fit_bare(model, want, fit))
                         return true;
         if (spm_fit_followed(model, want, fit) || spm_fit_stitched(model, want, fit))
@@ -95,28 +103,30 @@ static bool breaks_up(struct spm_model *model, const struct spm_want *want,
                spm_trim_break(model, fit->block, fit->start, want->size, actions);
 }
 
-static enum spm_status try_serve(struct spm_model *model, const struct spm_want *want,
-                                 const struct spm_request *request, struct spm_block **block,
-                                 struct spm_actions *actions)
+/* @found: @fit is what spm_fit_bare() has found just now. */
+static inline enum spm_status try_serve(struct spm_model *model, const struct spm_want *want,
+                                        const struct spm_request *request, bool found,
+                                        struct spm_fit *fit, struct spm_block **block,
+                                        struct spm_actions *actions)
 {
-        struct spm_fit fit;
-
-        while (find_fit(model, want, request, &fit))
-                if (request->stage >= GROWING || !breaks_up(model, want, &fit, actions))
-                        return serve(model, want, &fit, block, actions);
-        if (want->klass != SPM_NO_CLASS && spm_serve_slab(model, want) &&
-            find_fit(model, want, request, &fit))
-                return serve(model, want, &fit, block, actions);
-        return SPM_E_UNKNOWN;
+        for (;;) {
+                if (!found && !find_more(model, want, request, fit)) {
+                        if (want->klass == SPM_NO_CLASS || !spm_serve_slab(model, want))
+                                return SPM_E_UNKNOWN;
+                } else if (request->stage >= GROWING || !breaks_up(model, want, fit, actions)) {
+                        return serve(model, want, fit, block, actions);
+                }
+                found = spm_fit_bare(model, want, fit);
+        }
 }
 
 /*
  * Memory is short: a small request may have a page of its own where there is no room for a run, and
  * any request may have what lies in the other heap, a page of that at least.
  */
-static enum spm_status try_elsewhere(struct spm_model *model, const struct spm_want *want,
-                                     const struct spm_request *request, struct spm_block **block,
-                                     struct spm_actions *actions)
+static SPM_COLD enum spm_status try_elsewhere(struct spm_model *model, const struct spm_want *want,
+                                              const struct spm_request *request,
+                                              struct spm_block **block, struct spm_actions *actions)
 {
         struct spm_pool_state *pool = want->pool;
         enum spm_status status = SPM_E_UNKNOWN;
@@ -124,13 +134,15 @@ static enum spm_status try_elsewhere(struct spm_model *model, const struct spm_w
 
         for (i = 0; i < pool->heap_count && status == SPM_E_UNKNOWN; i++) {
                 struct spm_want other = *want;
+                struct spm_fit fit;
 
                 other.heap = &pool->heaps[i];
                 other.klass = SPM_NO_CLASS;
                 if (want->klass != SPM_NO_CLASS || other.size < other.heap->page)
                         other.size = other.align = other.heap->page;
                 if (want->klass != SPM_NO_CLASS || other.heap != want->heap)
-                        status = try_serve(model, &other, request, block, actions);
+                        status = try_serve(model, &other, request,
+                                           spm_fit_bare(model, &other, &fit), &fit, block, actions);
         }
         return status;
 }
@@ -195,8 +207,8 @@ static enum spm_status go_on(struct spm_request *request, bool asked, enum rung 
 }
 
 /* One rung. Return: SPM_OK to look again at once. */
-static enum spm_status climb(struct spm_model *model, const struct spm_want *want,
-                             struct spm_request *request, struct spm_actions *actions)
+static SPM_COLD enum spm_status climb(struct spm_model *model, const struct spm_want *want,
+                                      struct spm_request *request, struct spm_actions *actions)
 {
         enum spm_status status;
 
@@ -204,13 +216,12 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
         case START:
                 if (spm_poll_ask(model, want, request, actions))
                         return SPM_AGAIN;
-                spm_work_missed(model, want->pool);
+                spm_work_missed(want->pool->work);
                 step_to(request, POLLED);
                 return SPM_OK;
         case POLLED:
                 return go_on(request,
-                             request->may_wait &&
-                                     spm_wait_ask_pressure(model, want, request, actions),
+                             request->may_wait && spm_wait_ask_pressure(want, request, actions),
                              CROWDED);
         case CROWDED:
                 if (!request->tries && want->pool->magazines)
@@ -248,15 +259,12 @@ static enum spm_status climb(struct spm_model *model, const struct spm_want *wan
  * asked about: one question is cheaper than what a bad place costs later. Where questions are in
  * vain, fewer are asked.
  */
-static bool is_rash(struct spm_model *model, const struct spm_want *want,
-                    const struct spm_request *request)
+static bool is_rash(const struct spm_want *want, const struct spm_request *request,
+                    const struct spm_fit *fit)
 {
-        struct spm_fit fit;
-
         if (request->stage != START || want->size <= SPM_HEAP_SMALL ||
             want->pool->config.kind == SPM_POOL_ASYNC || want->stream ||
-            !want->pool->pending_bytes || !spm_fit_bare(model, want, &fit) ||
-            fit.block->size == want->size)
+            !want->pool->pending_bytes || fit->block->size == want->size)
                 return false;
         if (request->tries || !want->pool->rash_skip)
                 return true;
@@ -291,10 +299,10 @@ static void note_served(struct spm_pool_state *pool, const struct spm_block *blo
 }
 
 /* What was missed may be memory that is the sole stream's to have early. */
-static void look_early(const struct spm_model *model, struct spm_want *want)
+static void look_early(struct spm_want *want)
 {
         if (!want->stream && want->pool->config.kind != SPM_POOL_ASYNC)
-                want->stream = spm_work_early(model, want->pool);
+                want->stream = spm_work_early(want->pool->work);
 }
 
 enum spm_status spm_ladder_climb(struct spm_model *model, struct spm_want *want,
@@ -302,12 +310,17 @@ enum spm_status spm_ladder_climb(struct spm_model *model, struct spm_want *want,
                                  struct spm_actions *actions)
 {
         enum spm_status status;
+        struct spm_fit fit;
 
         assert(request->stage <= TOP);
         do {
+                bool found;
+
+                join_own(model, want);
+                found = spm_fit_bare(model, want, &fit);
                 status = SPM_E_UNKNOWN;
-                if (!is_rash(model, want, request))
-                        status = try_serve(model, want, request, block, actions);
+                if (!found || !is_rash(want, request, &fit))
+                        status = try_serve(model, want, request, found, &fit, block, actions);
                 if (status == SPM_E_UNKNOWN &&
                     (spm_ladder_is_short(request) || may_share(want, request)))
                         status = try_elsewhere(model, want, request, block, actions);
@@ -319,7 +332,7 @@ enum spm_status spm_ladder_climb(struct spm_model *model, struct spm_want *want,
                 if (actions->count)
                         return SPM_AGAIN;
                 status = climb(model, want, request, actions);
-                look_early(model, want);
+                look_early(want);
         } while (status == SPM_OK);
         return status;
 }

@@ -11,19 +11,11 @@
 #include "pool.h"
 #include "state.h"
 
-struct spm_lane *spm_lane_find(const struct spm_pool_state *pool, spm_stream stream)
+struct spm_lane *spm_lane_new(struct spm_model *model, struct spm_pool_state *pool,
+                              struct spm_stream_state *stream)
 {
-        return (struct spm_lane *)spm_table_find(&pool->lanes, stream);
-}
+        struct spm_lane *lane = spm_host_new(model, sizeof(*lane));
 
-struct spm_lane *spm_lane_make(struct spm_model *model, struct spm_pool_state *pool,
-                               struct spm_stream_state *stream)
-{
-        struct spm_lane *lane = spm_lane_find(pool, stream->object.id);
-
-        if (lane)
-                return lane;
-        lane = spm_host_new(model, sizeof(*lane));
         if (!lane)
                 return NULL;
         lane->object.id = stream->object.id;

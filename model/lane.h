@@ -17,6 +17,7 @@
 #include "area.h"
 #include "bins.h"
 #include "order.h"
+#include "pool.h"
 #include "slab.h"
 #include "subject.h"
 #include "table.h"
@@ -32,18 +33,28 @@ struct spm_lane {
         struct spm_block *newest;
         struct spm_block *joined; /* the newest that was looked at by spm_limbo_join() */
         uint64_t bytes;
-        size_t shut;       /* blocks that are not open, though they may become so */
+        size_t shut; /* blocks that are not open, though they may become so */
         uint64_t shut_bytes;
         uint64_t unsynced; /* first point freed at that the program has not waited for; 0: none */
         uint64_t last;     /* last point freed at */
 };
 
-/** spm_lane_make() - find or make. Return: NULL if there is no memory. */
-struct spm_lane *spm_lane_make(struct spm_model *model, struct spm_pool_state *pool,
-                               struct spm_stream_state *stream);
-
 /** spm_lane_find() - NULL if there is none. */
-struct spm_lane *spm_lane_find(const struct spm_pool_state *pool, spm_stream stream);
+static inline struct spm_lane *spm_lane_find(const struct spm_pool_state *pool, spm_stream stream)
+{
+        return (struct spm_lane *)spm_table_find(&pool->lanes, stream);
+}
+
+/** spm_lane_make() - find or make. Return: NULL if there is no memory. */
+struct spm_lane *spm_lane_new(struct spm_model *model, struct spm_pool_state *pool,
+                              struct spm_stream_state *stream);
+static inline struct spm_lane *spm_lane_make(struct spm_model *model, struct spm_pool_state *pool,
+                                             struct spm_stream_state *stream)
+{
+        struct spm_lane *lane = spm_lane_find(pool, stream->object.id);
+
+        return lane ? lane : spm_lane_new(model, pool, stream);
+}
 
 /** spm_lane_forget_stream() - drop its lanes, which are empty. */
 void spm_lane_forget_stream(struct spm_model *model, struct spm_stream_state *stream);

@@ -62,7 +62,7 @@ static bool is_open(const struct spm_model *model, const struct spm_block *block
         if (lane->stream->kind == SPM_STREAM_LINE || block->exported || block->barred)
                 return false;
         if (lane->pool->config.kind != SPM_POOL_ASYNC &&
-            spm_work_early(model, lane->pool) != lane->stream)
+            spm_work_early(lane->pool->work) != lane->stream)
                 return false;
         for (i = 1; i < block->dep_count; i++)
                 if (!spm_limbo_covers(model, lane->stream, block, i))
@@ -260,7 +260,7 @@ static void join_neighbours(struct spm_model *model, struct spm_block *block)
                 ;
 }
 
-void spm_limbo_put(struct spm_model *model, struct spm_block *block)
+void spm_limbo_put_waiting(struct spm_model *model, struct spm_block *block)
 {
         struct spm_pool_state *pool = block->area->pool;
         struct spm_lane *lane;
@@ -268,7 +268,7 @@ void spm_limbo_put(struct spm_model *model, struct spm_block *block)
         assert(spm_block_is(block, SPM_BLOCK_LOOSE));
         drop_done(model, block);
         if (!block->dep_count) {
-                spm_pool_make_ready(model, block);
+                spm_pool_put_ready(model, block);
                 return;
         }
         pool->pending_bytes += block->size;

@@ -35,7 +35,14 @@ bool spm_limbo_covers(const struct spm_model *model, const struct spm_stream_sta
 
 /** spm_limbo_put() - a LOOSE block whose dependencies are set becomes PENDING, or READY if all of
  * them are complete. */
-void spm_limbo_put(struct spm_model *model, struct spm_block *block);
+void spm_limbo_put_waiting(struct spm_model *model, struct spm_block *block);
+static inline void spm_limbo_put(struct spm_model *model, struct spm_block *block)
+{
+        if (block->dep_count)
+                spm_limbo_put_waiting(model, block);
+        else
+                spm_pool_put_ready(model, block);
+}
 
 /** spm_limbo_take() - PENDING to LOOSE; dependencies are kept. */
 void spm_limbo_take(struct spm_model *model, struct spm_block *block);

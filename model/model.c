@@ -30,16 +30,13 @@
 /* Made-up addresses lie where no driver puts device memory. */
 #define MODEL_BASE 0x7F0000000000u
 
-enum spm_status spm_model_finish(struct spm_model *model, enum spm_status status,
-                                 struct spm_actions *actions)
+void spm_model_tidy(struct spm_model *model, struct spm_actions *actions)
 {
         if (model->unfinished)
                 spm_trim_rest(model, actions);
         if (model->closed_pools)
                 spm_trim_closed(model, actions);
         spm_stamp_flush(model, actions);
-        SPM_CHECK(model);
-        return status;
 }
 
 /* life */
@@ -75,7 +72,7 @@ static void kill_block(struct spm_model *model, struct spm_block *block)
 {
         switch (spm_block_state(block)) {
         case SPM_BLOCK_LIVE:
-                spm_pool_count_live(block, false);
+                spm_pool_count_end(block, false);
                 if (!block->is_slot)
                         spm_area_note(block, false);
                 spm_block_become(block, SPM_BLOCK_LOOSE);

@@ -14,11 +14,10 @@
 
 #define POLLS_MAX 8
 
-struct spm_context_state *spm_poll_owner(const struct spm_model *model, const struct spm_want *want)
+struct spm_context_state *spm_poll_owner(const struct spm_want *want)
 {
         struct spm_context_state *context =
-                want->stream ? want->stream->context
-                             : spm_subject_context(model, want->pool->config.context);
+                want->stream ? want->stream->context : want->pool->context;
 
         return context && spm_context_may_be_named(context) ? context : NULL;
 }
@@ -55,7 +54,7 @@ static void ask_stream(struct spm_actions *actions, const struct spm_stream_stat
 static bool poll_batch(struct spm_model *model, const struct spm_want *want,
                        struct spm_request *request, struct spm_actions *actions)
 {
-        struct spm_context_state *context = spm_poll_owner(model, want);
+        struct spm_context_state *context = spm_poll_owner(want);
         struct spm_stamp_state *asked = NULL;
         struct spm_stamp_state *stamp;
 

@@ -29,8 +29,7 @@ bool spm_poll_ask_all(struct spm_model *model, const struct spm_want *want,
 
 /** spm_poll_owner() - the context whose stamps say most about what the request could have; NULL if
  * it may not be named. */
-struct spm_context_state *spm_poll_owner(const struct spm_model *model,
-                                         const struct spm_want *want);
+struct spm_context_state *spm_poll_owner(const struct spm_want *want);
 
 /** spm_poll_next() - the oldest stamp of the context after the cursor that is recorded, or NULL. */
 struct spm_stamp_state *spm_poll_next(const struct spm_context_state *context,

@@ -146,6 +146,8 @@ enum spm_status spm_pool_new(struct spm_model *model, const struct spm_pool_conf
         if (!pool)
                 return SPM_E_HOST_MEMORY;
         pool->config = full;
+        pool->context = spm_subject_context(model, full.context);
+        pool->work = full.kind == SPM_POOL_SYNC ? &pool->context->work : NULL;
         pool->segment_most = most_of_segment(&full, config->segment_size);
         pool->follow = true;
         pool->opportunistic = true;
@@ -183,11 +185,6 @@ void spm_pool_free(struct spm_model *model, struct spm_pool_state *pool)
         spm_host_free(model, pool);
 }
 
-struct spm_pool_state *spm_pool_find(const struct spm_model *model, spm_pool id)
-{
-        return (struct spm_pool_state *)spm_table_find(&model->pools, id);
-}
-
 struct spm_pool_state *spm_pool_first(const struct spm_model *model)
 {
         return (struct spm_pool_state *)model->pools.head;
@@ -196,27 +193,6 @@ struct spm_pool_state *spm_pool_first(const struct spm_model *model)
 struct spm_pool_state *spm_pool_next(const struct spm_pool_state *pool)
 {
         return (struct spm_pool_state *)spm_object_next(&pool->object);
-}
-
-size_t spm_pool_reserve_size(const struct spm_pool_state *pool, size_t size, size_t *align)
-{
-        const struct spm_pool_config *config = &pool->config;
-        size_t rounded = (size + config->align - 1) & ~(config->align - 1);
-
-        if (rounded < size)
-                return 0;
-        *align = config->align;
-        if (config->large_size && size > config->large_size && config->large_align > config->align)
-                *align = config->large_align;
-        return rounded;
-}
-
-bool spm_pool_is_done(const struct spm_model *model, const struct spm_pool_state *pool,
-                      struct spm_point point)
-{
-        bool sync = pool->config.kind == SPM_POOL_ASYNC && !pool->opportunistic;
-
-        return spm_point_is_done(model, point, sync);
 }
 
 /* attributes */

@@ -22,6 +22,8 @@
 #include "area.h"
 #include "bins.h"
 #include "slab.h"
+#include "state.h"
+#include "subject.h"
 #include "table.h"
 
 /* The largest block of the heap for small ones. */
@@ -44,11 +46,13 @@ struct spm_magazine;
 
 struct spm_pool_state {
         struct spm_object object;
-        struct spm_pool_config config; /* release_threshold, keep as now in force */
-        bool closed;                   /* destroyed; stays until its last segment is gone */
-        bool ended;                    /* its memory is being given back, whatever it was */
-        bool is_short;                 /* it was refused memory not long ago (piece.h) */
-        bool is_varied;                /* a large segment was in the way not long ago (piece.h) */
+        struct spm_pool_config config;     /* release_threshold, keep as now in force */
+        struct spm_context_state *context; /* its owner, which it does not outlive, or NULL */
+        struct spm_work *work;             /* of that, if the pool is synchronous; else NULL */
+        bool closed;                       /* destroyed; stays until its last segment is gone */
+        bool ended;                        /* its memory is being given back, whatever it was */
+        bool is_short;                     /* it was refused memory not long ago (piece.h) */
+        bool is_varied;  /* a large segment was in the way not long ago (piece.h) */
         bool unfinished; /* there was no room for all that a synchronisation releases */
         bool synced;     /* a synchronisation has just completed blocks of it (A13) */
         bool follow;
@@ -113,7 +117,10 @@ enum spm_status spm_pool_new(struct spm_model *model, const struct spm_pool_conf
 void spm_pool_free(struct spm_model *model, struct spm_pool_state *pool);
 
 /** spm_pool_find() - NULL for an unknown handle; also pools that are closed. */
-struct spm_pool_state *spm_pool_find(const struct spm_model *model, spm_pool id);
+static inline struct spm_pool_state *spm_pool_find(const struct spm_model *model, spm_pool id)
+{
+        return (struct spm_pool_state *)spm_table_find(&model->pools, id);
+}
 
 /** spm_pool_first(), spm_pool_next() - all pools in the order of their creation. */
 struct spm_pool_state *spm_pool_first(const struct spm_model *model);
@@ -121,12 +128,29 @@ struct spm_pool_state *spm_pool_next(const struct spm_pool_state *pool);
 
 /** spm_pool_reserve_size() - bytes to reserve for a block of @size; 0 if they cannot be counted.
  * @align: return argument, what the block's address must be a multiple of */
-size_t spm_pool_reserve_size(const struct spm_pool_state *pool, size_t size, size_t *align);
+static inline size_t spm_pool_reserve_size(const struct spm_pool_state *pool, size_t size,
+                                           size_t *align)
+{
+        const struct spm_pool_config *config = &pool->config;
+        size_t rounded = (size + config->align - 1) & ~(config->align - 1);
+
+        if (rounded < size)
+                return 0;
+        *align = config->align;
+        if (config->large_size && size > config->large_size && config->large_align > config->align)
+                *align = config->large_align;
+        return rounded;
+}
 
 /** spm_pool_is_done() - is the point complete by the standard of this pool? Without opportunistic
  * reuse only what the program waited for counts (A10). */
-bool spm_pool_is_done(const struct spm_model *model, const struct spm_pool_state *pool,
-                      struct spm_point point);
+static inline bool spm_pool_is_done(const struct spm_model *model,
+                                    const struct spm_pool_state *pool, struct spm_point point)
+{
+        bool sync = pool->config.kind == SPM_POOL_ASYNC && !pool->opportunistic;
+
+        return spm_point_is_done(model, point, sync);
+}
 
 /* attributes: the functions of the public header */
 
@@ -165,8 +189,23 @@ void spm_pool_end(struct spm_pool_state *pool);
  * READY neighbours; or SEALED, if it was exported. */
 void spm_pool_make_ready(struct spm_model *model, struct spm_block *block);
 
+/** spm_pool_put_ready() - likewise, but the neighbour may be the one that remains. */
+void spm_pool_put_beside(struct spm_model *model, struct spm_block *block);
+static inline void spm_pool_put_ready(struct spm_model *model, struct spm_block *block)
+{
+        if (block->is_slot)
+                spm_pool_make_ready(model, block);
+        else
+                spm_pool_put_beside(model, block);
+}
+
 /** spm_pool_take_ready() - READY to LOOSE; not of slots. */
 void spm_pool_take_ready(struct spm_block *block);
+
+/** spm_pool_cut_ready() - @size bytes at @start, taken out of a READY block that is not a slot;
+ * what is left of it stays READY. Two records are at hand. Return: a LOOSE block. */
+struct spm_block *spm_pool_cut_ready(struct spm_model *model, struct spm_block *block,
+                                     uint64_t start, size_t size);
 
 /** spm_pool_unseal() - SEALED to LOOSE, and no longer exported: it is about to be given back. */
 void spm_pool_unseal(struct spm_block *block);
@@ -185,12 +224,13 @@ void spm_pool_raise_marks(struct spm_pool_state *pool);
 /** spm_tally_raise() - it has grown, perhaps above what it ever was. */
 void spm_tally_raise(struct spm_tally *tally);
 
-/* Calls: an allocation was answered, was taken back, was freed. */
-void spm_pool_count_made(struct spm_pool_state *pool, size_t size);
-void spm_pool_count_undone(struct spm_pool_state *pool, size_t size);
-void spm_pool_count_freed(struct spm_pool_state *pool);
+/** spm_pool_count_alloc() - the figures of an allocation, which has been answered. */
+void spm_pool_count_alloc(const struct spm_block *block);
 
-/** spm_pool_count_live() - the figures of an allocation, or of its end. */
-void spm_pool_count_live(const struct spm_block *block, bool live);
+/** spm_pool_count_end() - the figures of its end. @freed: by the program */
+void spm_pool_count_end(const struct spm_block *block, bool freed);
+
+/** spm_pool_count_undone() - it ends, and was not answered after all. */
+void spm_pool_count_undone(const struct spm_block *block);
 
 #endif

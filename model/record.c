@@ -21,7 +21,8 @@ struct spm_records {
         struct spm_records *next;
 };
 
-struct spm_block *spm_block_take(struct spm_model *model)
+/* It holds what its last block has left there. */
+static inline struct spm_block *take_spare(struct spm_model *model)
 {
         struct spm_block *block = model->spare;
 
@@ -29,8 +30,15 @@ struct spm_block *spm_block_take(struct spm_model *model)
         model->spare = block->next;
         model->spares--;
         model->blocks++;
-        spm_block_clear(block);
         spm_block_become(block, SPM_BLOCK_LOOSE);
+        return block;
+}
+
+struct spm_block *spm_block_take(struct spm_model *model)
+{
+        struct spm_block *block = take_spare(model);
+
+        spm_block_clear(block);
         return block;
 }
 
@@ -68,7 +76,7 @@ static bool make_records(struct spm_model *model)
         return true;
 }
 
-bool spm_block_reserve(struct spm_model *model, unsigned int count)
+static SPM_COLD bool stock_up(struct spm_model *model, unsigned int count)
 {
         while (model->spares < count)
                 if (!make_records(model))
@@ -83,6 +91,11 @@ bool spm_block_reserve(struct spm_model *model, unsigned int count)
                 model->extras++;
         }
         return true;
+}
+
+bool spm_block_reserve(struct spm_model *model, unsigned int count)
+{
+        return (model->spares >= count && model->extras >= EXTRAS) || stock_up(model, count);
 }
 
 void spm_block_forget_spares(struct spm_model *model)
@@ -104,26 +117,56 @@ void spm_block_forget_spares(struct spm_model *model)
         model->extras = 0;
 }
 
+struct spm_block *spm_block_insert(struct spm_model *model, struct spm_block *block, bool before)
+{
+        struct spm_block *made = take_spare(model);
+
+        memcpy(&made->state + 1, &block->state + 1, sizeof(*made) - sizeof(made->state));
+        made->extra = NULL;
+        made->dep_count = 0;
+        if (before) {
+                made->next = block;
+                block->previous = made;
+                if (made->previous)
+                        made->previous->next = made;
+                else
+                        made->area->first = made;
+        } else {
+                made->previous = block;
+                block->next = made;
+                if (made->next)
+                        made->next->previous = made;
+                else
+                        made->area->last = made;
+        }
+        return made;
+}
+
+void spm_block_remove(struct spm_model *model, struct spm_block *block)
+{
+        assert(spm_block_is(block, SPM_BLOCK_LOOSE));
+        if (block->previous)
+                block->previous->next = block->next;
+        else
+                block->area->first = block->next;
+        if (block->next)
+                block->next->previous = block->previous;
+        else
+                block->area->last = block->previous;
+        spm_block_give(model, block);
+}
+
 struct spm_block *spm_block_split(struct spm_model *model, struct spm_block *block, size_t size)
 {
-        struct spm_block *rest = spm_block_take(model);
+        struct spm_block *rest = spm_block_insert(model, block, false);
         struct spm_point deps[SPM_BLOCK_DEPS];
         unsigned int i;
 
         assert(!block->is_slot && size && size < block->size);
         for (i = 0; i < block->dep_count; i++)
                 deps[i] = spm_block_dep(block, i);
-        memcpy(&rest->state + 1, &block->state + 1, sizeof(*rest) - sizeof(rest->state));
-        rest->extra = NULL;
-        rest->dep_count = 0;
         rest->address += size;
         rest->size -= size;
-        rest->previous = block;
-        if (rest->next)
-                rest->next->previous = rest;
-        else
-                rest->area->last = rest;
-        block->next = rest;
         block->size = size;
         /* Extras are at hand, see spm_block_reserve(); a block that forgot what it waits for is not
          * to be served again. */
@@ -134,26 +177,14 @@ struct spm_block *spm_block_split(struct spm_model *model, struct spm_block *blo
 
 void spm_block_absorb(struct spm_model *model, struct spm_block *block, struct spm_block *other)
 {
-        assert(spm_block_is(other, SPM_BLOCK_LOOSE) && block->area == other->area);
+        assert(block->area == other->area);
         assert(block->next == other || block->previous == other);
 
-        if (block->previous == other) {
+        if (block->previous == other)
                 block->address = other->address;
-                block->previous = other->previous;
-                if (block->previous)
-                        block->previous->next = block;
-                else
-                        block->area->first = block;
-        } else {
-                block->next = other->next;
-                if (block->next)
-                        block->next->previous = block;
-                else
-                        block->area->last = block;
-        }
         block->size += other->size;
         block->fresh = block->fresh && other->fresh;
-        spm_block_give(model, other);
+        spm_block_remove(model, other);
 }
 
 /* points */
@@ -169,17 +200,15 @@ static struct spm_extra *take_extra(struct spm_model *model)
         return extra;
 }
 
-static void drop_extra(struct spm_model *model, struct spm_block *block)
+void spm_block_drop_extra(struct spm_model *model, struct spm_block *block)
 {
-        if (!block->extra)
-                return;
         block->extra->next = model->extra;
         model->extra = block->extra;
         model->extras++;
         block->extra = NULL;
 }
 
-bool spm_block_set_deps(struct spm_model *model, struct spm_block *block,
+bool spm_block_set_many(struct spm_model *model, struct spm_block *block,
                         const struct spm_point *deps, unsigned int count)
 {
         unsigned int i;
@@ -197,14 +226,8 @@ bool spm_block_set_deps(struct spm_model *model, struct spm_block *block,
         }
         for (; i < count; i++)
                 block->extra->points[i - 2] = deps[i];
-        if (count <= 2)
-                drop_extra(model, block);
+        if (count <= 2 && block->extra)
+                spm_block_drop_extra(model, block);
         block->dep_count = (uint8_t)count;
         return true;
-}
-
-void spm_block_drop_deps(struct spm_model *model, struct spm_block *block)
-{
-        drop_extra(model, block);
-        block->dep_count = 0;
 }

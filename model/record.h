@@ -39,6 +39,9 @@
 /* For functions that read what another thread may be writing, and check what they have read. */
 #define SPM_MAY_RACE __attribute__((no_sanitize("thread")))
 
+/* Off the hot path, and out of its way. */
+#define SPM_COLD __attribute__((noinline, cold))
+
 enum spm_block_state {
         SPM_BLOCK_LOOSE,
         SPM_BLOCK_LIVE,
@@ -128,6 +131,13 @@ void spm_block_give(struct spm_model *model, struct spm_block *block);
 /** spm_block_forget_spares() - for the end of the model. */
 void spm_block_forget_spares(struct spm_model *model);
 
+/** spm_block_insert() - a copy of the record, LOOSE and without points, right before @block in the
+ * order of addresses, or right behind it. A record is at hand. */
+struct spm_block *spm_block_insert(struct spm_model *model, struct spm_block *block, bool before);
+
+/** spm_block_remove() - and the opposite: its bytes are a neighbour's now. */
+void spm_block_remove(struct spm_model *model, struct spm_block *block);
+
 /**
  * spm_block_split() - cut a block in two
  * @size: bytes that stay with @block; less than it has
@@ -151,11 +161,29 @@ static inline struct spm_point spm_block_dep(const struct spm_block *block, unsi
 
 /** spm_block_set_deps() - Return: false if they are too many, or there is no memory for the third:
  * nothing has changed. */
-bool spm_block_set_deps(struct spm_model *model, struct spm_block *block,
+bool spm_block_set_many(struct spm_model *model, struct spm_block *block,
                         const struct spm_point *deps, unsigned int count);
+static inline bool spm_block_set_deps(struct spm_model *model, struct spm_block *block,
+                                      const struct spm_point *deps, unsigned int count)
+{
+        if (count > 1 || block->extra)
+                return spm_block_set_many(model, block, deps, count);
+        if (count) {
+                block->streams[0] = deps->stream;
+                block->positions[0] = deps->position;
+        }
+        block->dep_count = (uint8_t)count;
+        return true;
+}
 
 /** spm_block_drop_deps() - it waits for nothing. */
-void spm_block_drop_deps(struct spm_model *model, struct spm_block *block);
+void spm_block_drop_extra(struct spm_model *model, struct spm_block *block);
+static inline void spm_block_drop_deps(struct spm_model *model, struct spm_block *block)
+{
+        if (block->extra)
+                spm_block_drop_extra(model, block);
+        block->dep_count = 0;
+}
 
 static inline enum spm_block_state spm_block_state(const struct spm_block *block)
 {

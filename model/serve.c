@@ -14,11 +14,9 @@
 #include "state.h"
 
 /* Takes what is served out of a free block; the rest stays as free as it was. */
-static struct spm_block *carve(struct spm_model *model, struct spm_block *block, uint64_t start,
-                               size_t size)
+static inline struct spm_block *carve(struct spm_model *model, struct spm_block *block,
+                                      uint64_t start, size_t size)
 {
-        struct spm_block *middle = block;
-
         if (block->is_slot && spm_block_is(block, SPM_BLOCK_READY))
                 return spm_slab_take(block->area->pool, block->klass);
         if (block->is_slot) {
@@ -27,14 +25,7 @@ static struct spm_block *carve(struct spm_model *model, struct spm_block *block,
         }
         if (spm_block_is(block, SPM_BLOCK_PENDING))
                 return spm_limbo_cut(model, block, (size_t)(start - block->address), size);
-        spm_pool_take_ready(block);
-        if (start > block->address) {
-                middle = spm_block_split(model, block, (size_t)(start - block->address));
-                spm_pool_make_ready(model, block);
-        }
-        if (size < middle->size)
-                spm_pool_make_ready(model, spm_block_split(model, middle, size));
-        return middle;
+        return spm_pool_cut_ready(model, block, start, size);
 }
 
 static bool is_complete(const struct spm_model *model, const struct spm_block *block)
@@ -130,7 +121,7 @@ static void give_life(struct spm_model *model, const struct spm_want *want, stru
         spm_block_become(block, SPM_BLOCK_LIVE);
         if (!block->is_slot)
                 spm_area_note(block, true);
-        spm_pool_count_live(block, true);
+        spm_pool_count_alloc(block);
 }
 
 enum spm_status spm_serve_fit(struct spm_model *model, const struct spm_want *want,

@@ -154,18 +154,6 @@ static void retire(struct spm_model *model, struct spm_slab *slab)
 
 /* slots */
 
-SPM_MAY_RACE struct spm_block *spm_slab_slot(struct spm_slab *slab, uint64_t address, bool exact)
-{
-        uint64_t units = (address - slab->base) >> slab->shift;
-        uint64_t index = units * slab->inverse >> 32;
-
-        if (index >= slab->count)
-                return NULL;
-        if (exact && slab->slots[index].address != address)
-                return NULL;
-        return &slab->slots[index];
-}
-
 struct spm_block *spm_slab_take(struct spm_pool_state *pool, unsigned int klass)
 {
         struct spm_slab *slab = pool->slabs[klass];

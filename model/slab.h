@@ -56,7 +56,18 @@ bool spm_slab_new(struct spm_model *model, struct spm_block *run, unsigned int k
 
 /** spm_slab_slot() - the slot that holds @address; NULL at the end of the run, or if it is to be
  * @exact and the slot does not begin there. */
-struct spm_block *spm_slab_slot(struct spm_slab *slab, uint64_t address, bool exact);
+static inline SPM_MAY_RACE struct spm_block *spm_slab_slot(struct spm_slab *slab, uint64_t address,
+                                                           bool exact)
+{
+        uint64_t units = (address - slab->base) >> slab->shift;
+        uint64_t index = units * slab->inverse >> 32;
+
+        if (index >= slab->count)
+                return NULL;
+        if (exact && slab->slots[index].address != address)
+                return NULL;
+        return &slab->slots[index];
+}
 
 /** spm_slab_take() - a READY slot of the class becomes LOOSE; NULL if there is none. */
 struct spm_block *spm_slab_take(struct spm_pool_state *pool, unsigned int klass);

@@ -52,6 +52,7 @@ struct spm_model {
         struct spm_area **areas; /* ascending by base */
         size_t area_count;
         size_t area_room;
+        struct spm_area *near; /* of the latest free, or NULL */
 
         /* record.c */
         struct spm_records *records;

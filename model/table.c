@@ -56,6 +56,14 @@ static struct spm_object **direct(struct spm_table *table, const struct spm_obje
         return &table->direct[object->id % SPM_TABLE_DIRECT];
 }
 
+struct spm_object *spm_table_find_hashed(const struct spm_table *table, uint32_t id)
+{
+        struct spm_object *object;
+
+        HASH_FIND(hh, table->head, &id, sizeof(id), object);
+        return object;
+}
+
 bool spm_table_put(struct spm_model *model, struct spm_table *table, struct spm_object *object)
 {
         struct spm_object *head = table->head;

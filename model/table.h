@@ -62,14 +62,12 @@ void spm_table_remove(struct spm_model *model, struct spm_table *table, struct s
 
 /** spm_table_find() - NULL if there is none; about eight instructions for one of the few things
  * that most programs have, about thirty otherwise. Changes nothing. */
+struct spm_object *spm_table_find_hashed(const struct spm_table *table, uint32_t id);
 static inline struct spm_object *spm_table_find(const struct spm_table *table, uint32_t id)
 {
         struct spm_object *object = table->direct[id % SPM_TABLE_DIRECT];
 
-        if (object && object->id == id)
-                return object;
-        HASH_FIND(hh, table->head, &id, sizeof(id), object);
-        return object;
+        return object && object->id == id ? object : spm_table_find_hashed(table, id);
 }
 
 /** spm_table_forget() - the memory that is kept for the next table. */

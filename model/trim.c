@@ -48,14 +48,9 @@ static void release(struct spm_model *model, struct spm_block *block,
         spm_segment_free(model, block, segment);
 }
 
-static bool may_release(const struct spm_model *model, const struct spm_pool_state *pool)
+static bool may_release(const struct spm_pool_state *pool)
 {
-        const struct spm_context_state *context;
-
-        if (!pool->config.release_needs_idle)
-                return true;
-        context = spm_subject_context(model, pool->config.context);
-        return !context || !context->captures;
+        return !pool->config.release_needs_idle || !pool->context || !pool->context->captures;
 }
 
 static bool has_room(const struct spm_pool_state *pool, unsigned int room,
@@ -214,7 +209,7 @@ static bool trim_spanning(struct spm_model *model, struct spm_pool_state *pool,
 static bool trim(struct spm_model *model, struct spm_pool_state *pool, const struct limits *limits,
                  uint64_t *released, struct spm_actions *actions)
 {
-        if (!may_release(model, pool) || pool->reserved_bytes <= limits->enough || pool->ended)
+        if (!may_release(pool) || pool->reserved_bytes <= limits->enough || pool->ended)
                 return true;
         spm_slab_shed(model, pool);
         if (pool->sealed && !limits->enough && !limits->ready &&
@@ -323,8 +318,8 @@ bool spm_trim_ended(struct spm_model *model, struct spm_pool_state *pool,
 
 static bool concerns(const struct spm_pool_state *pool, const struct spm_context_state *context)
 {
-        if (pool->config.context)
-                return pool->config.context == context->object.id;
+        if (pool->context)
+                return pool->context == context;
         return pool->config.device == context->device;
 }
 

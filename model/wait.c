@@ -20,10 +20,10 @@ static void ask_wait(struct spm_actions *actions, struct spm_stamp_state *stamp)
         spm_poll_action(actions, SPM_ACT_WAIT_HOST, stamp);
 }
 
-static bool wait_batch(struct spm_model *model, const struct spm_want *want,
-                       struct spm_request *request, struct spm_actions *actions)
+static bool wait_batch(const struct spm_want *want, struct spm_request *request,
+                       struct spm_actions *actions)
 {
-        struct spm_context_state *context = spm_poll_owner(model, want);
+        struct spm_context_state *context = spm_poll_owner(want);
         struct spm_stamp_state *stamp = context ? spm_poll_next(context, request) : NULL;
 
         if (!stamp)
@@ -63,12 +63,12 @@ static uint64_t bytes_behind(const struct spm_pool_state *pool,
         return lane->shut_bytes + (open > pool->used_high ? open - pool->used_high : 0);
 }
 
-bool spm_wait_ask_pressure(struct spm_model *model, const struct spm_want *want,
-                           struct spm_request *request, struct spm_actions *actions)
+bool spm_wait_ask_pressure(const struct spm_want *want, struct spm_request *request,
+                           struct spm_actions *actions)
 {
         const struct spm_pool_state *pool = want->pool;
-        const struct spm_context_state *context = spm_poll_owner(model, want);
-        const struct spm_stream_state *sole = spm_work_sole(model, pool);
+        const struct spm_context_state *context = spm_poll_owner(want);
+        const struct spm_stream_state *sole = spm_work_sole(pool->work);
         uint64_t limit = pool->config.pending_limit;
         uint64_t unseen;
 
@@ -83,7 +83,7 @@ bool spm_wait_ask_pressure(struct spm_model *model, const struct spm_want *want,
         unseen = bytes_behind(pool, context->line);
         if (sole && unseen + bytes_behind(pool, sole) > limit && wait_own(sole, request, actions))
                 return true;
-        return unseen > limit && wait_batch(model, want, request, actions);
+        return unseen > limit && wait_batch(want, request, actions);
 }
 
 static void ask_sync(struct spm_actions *actions, const struct spm_context_state *context)
@@ -99,7 +99,7 @@ enum { CONTEXT_STAMPS = 2, CONTEXT_SYNCED };
 static bool wait_context(struct spm_model *model, const struct spm_want *want,
                          struct spm_request *request, struct spm_actions *actions)
 {
-        struct spm_context_state *context = spm_poll_owner(model, want);
+        struct spm_context_state *context = spm_poll_owner(want);
 
         if (!context || !want->pool->pending_bytes || request->tries == CONTEXT_SYNCED)
                 return false;
@@ -108,7 +108,7 @@ static bool wait_context(struct spm_model *model, const struct spm_want *want,
                 if (spm_stamp_ask(model, context->line, true, actions))
                         return true;
         }
-        if (wait_batch(model, want, request, actions))
+        if (wait_batch(want, request, actions))
                 return true;
         if (!context->unstamped)
                 return false;

@@ -15,8 +15,8 @@
 #include "fit.h"
 
 /** spm_wait_ask_pressure() - wait for the oldest batch while too much is pending (O3). */
-bool spm_wait_ask_pressure(struct spm_model *model, const struct spm_want *want,
-                           struct spm_request *request, struct spm_actions *actions);
+bool spm_wait_ask_pressure(const struct spm_want *want, struct spm_request *request,
+                           struct spm_actions *actions);
 
 /** spm_wait_ask_host() - memory is short: wait for whatever is pending, one after the other. */
 bool spm_wait_ask_host(struct spm_model *model, const struct spm_want *want,

@@ -95,29 +95,6 @@ bool spm_work_is_trapped(const struct spm_context_state *context)
         return context->work.busy.blocking || context->work.busy.per_thread;
 }
 
-static struct spm_context_state *owner(const struct spm_model *model,
-                                       const struct spm_pool_state *pool)
-{
-        return pool->config.kind == SPM_POOL_SYNC ? spm_subject_context(model, pool->config.context)
-                                                  : NULL;
-}
-
-struct spm_stream_state *spm_work_sole(const struct spm_model *model,
-                                       const struct spm_pool_state *pool)
-{
-        const struct spm_context_state *context = owner(model, pool);
-
-        return context ? context->work.sole : NULL;
-}
-
-struct spm_stream_state *spm_work_early(const struct spm_model *model,
-                                        const struct spm_pool_state *pool)
-{
-        const struct spm_context_state *context = owner(model, pool);
-
-        return context && context->work.eager ? context->work.sole : NULL;
-}
-
 /* The legacy stream is behind its partner; behind one that was destroyed it need not be. */
 bool spm_work_relies_on(const struct spm_stream_state *stream)
 {
@@ -196,12 +173,10 @@ static bool is_worth_a_stamp(const struct spm_model *model, const struct spm_wor
         return false;
 }
 
-void spm_work_missed(const struct spm_model *model, const struct spm_pool_state *pool)
+void spm_work_missed(struct spm_work *work)
 {
-        struct spm_context_state *context = owner(model, pool);
-
-        if (context && context->work.sole)
-                context->work.eager = EAGER;
+        if (spm_work_sole(work))
+                work->eager = EAGER;
 }
 
 /* Not the newest stamp of the sole stream, but one that a device which keeps up has passed. */

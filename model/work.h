@@ -23,7 +23,6 @@
 
 struct spm_block;
 struct spm_context_state;
-struct spm_pool_state;
 struct spm_stream_state;
 
 struct spm_work_count {
@@ -53,13 +52,22 @@ struct spm_work {
         spm_stamp probed; /* what was asked about then */
 };
 
-/** spm_work_sole() - the stream that memory of the pool is served to; NULL: to anybody. */
-struct spm_stream_state *spm_work_sole(const struct spm_model *model,
-                                       const struct spm_pool_state *pool);
+/** spm_work_sole() - the stream that memory of a pool is served to; NULL: to anybody.
+ * @work: of the pool (pool.h), like the next two; NULL if that is not synchronous */
+static inline struct spm_stream_state *spm_work_sole(const struct spm_work *work)
+{
+        return work ? work->sole : NULL;
+}
+
+/** spm_work_early() - the same, while the device is behind; NULL: memory is waited for (R2). */
+static inline struct spm_stream_state *spm_work_early(const struct spm_work *work)
+{
+        return work && work->eager ? work->sole : NULL;
+}
 
 /** spm_work_missed() - of what a request could have had nothing was complete, and the device was
  * asked. */
-void spm_work_missed(const struct spm_model *model, const struct spm_pool_state *pool);
+void spm_work_missed(struct spm_work *work);
 
 /** spm_work_relies_on() - has the sole stream's order to do with @stream, as long as that is there?
  */
@@ -71,10 +79,6 @@ static inline bool spm_work_is_idle(const struct spm_work *work)
 {
         return work->adopted && work->alone && !work->busy.streams;
 }
-
-/** spm_work_early() - the same, while the device is behind; NULL: memory is waited for (R2). */
-struct spm_stream_state *spm_work_early(const struct spm_model *model,
-                                        const struct spm_pool_state *pool);
 
 /** spm_work_is_trapped() - may a blocking stream have work that an operation of the legacy stream,
  * which the driver does not see, fails to order? (H6) */

@@ -47,8 +47,8 @@ struct spm_request {
 /* A copy: it stays as it was, whatever becomes of the block. */
 struct spm_allocation {
         uint64_t address;    /* start of the block */
-        size_t size;         /* as asked for */
         size_t reserved;     /* as taken from the segment */
+        size_t size;         /* as asked for */
         uint64_t generation; /* never given twice (B3) */
         uint64_t buffer_id;  /* never given twice, and none of the driver's own (Q5) */
         spm_pool pool;

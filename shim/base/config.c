@@ -25,7 +25,7 @@
 
 extern char **environ;
 
-static struct sp_config the_config;
+struct sp_config sp_config_loaded;
 static bool is_loaded;
 
 /* rows */
@@ -242,7 +242,7 @@ void sp_config_load(void)
                 return;
         is_loaded = true;
         sp_text_init(&complaints, complaint_bytes, sizeof(complaint_bytes));
-        sp_config_read(&the_config, getauxval(AT_SECURE) || !environ ? nothing : environ,
+        sp_config_read(&sp_config_loaded, getauxval(AT_SECURE) || !environ ? nothing : environ,
                        keep_complaint);
         while (*line) {
                 int length = (int)strcspn(line, "\n");
@@ -250,11 +250,6 @@ void sp_config_load(void)
                 sp_log(SP_LOG_WARNING, "%.*s", length, line);
                 line += length + (line[length] == '\n');
         }
-}
-
-const struct sp_config *sp_config(void)
-{
-        return &the_config;
 }
 
 bool sp_config_selects(const struct sp_config *config, const char *executable)

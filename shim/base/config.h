@@ -59,7 +59,11 @@ struct sp_option {
 
 /** sp_config_load() - read the environment and log the warnings; the first call counts. */
 void sp_config_load(void);
-const struct sp_config *sp_config(void);
+extern struct sp_config sp_config_loaded;
+static inline const struct sp_config *sp_config(void)
+{
+        return &sp_config_loaded;
+}
 
 /** sp_config_help() - the table of options on stderr. */
 void sp_config_help(void);

@@ -94,13 +94,23 @@ void sp_lock_init(struct sp_lock *lock, enum sp_lock_rank rank)
         lock->outer = SP_RANK_NONE;
 }
 
+/* Of an earlier epoch, or of somebody else's. */
+static __attribute__((noinline, cold)) void take_slowly(struct sp_lock *lock)
+{
+        if (try_as(lock, HELD))
+                return;
+        while (!try_as(lock, WANTED))
+                wait_for(lock, NULL);
+}
+
 void sp_lock_take(struct sp_lock *lock)
 {
+        unsigned int word = now_word(FREE);
+
         assert(lock->rank > held);
-        if (!try_as(lock, HELD)) {
-                while (!try_as(lock, WANTED))
-                        wait_for(lock, NULL);
-        }
+        if (!atomic_compare_exchange_strong_explicit(&lock->word, &word, word + HELD,
+                                                     memory_order_acquire, memory_order_relaxed))
+                take_slowly(lock);
         note_taken(lock);
 }
 

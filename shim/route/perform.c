@@ -382,13 +382,11 @@ bool sp_perform_step(const struct spm_actions *actions, struct spm_request *requ
         return kept;
 }
 
-bool sp_perform(const struct spm_actions *actions, struct spm_request *request)
+bool sp_perform_all(const struct spm_actions *actions, struct spm_request *request)
 {
         struct sp_spares spares;
         bool kept;
 
-        if (!actions->count)
-                return true;
         spares.count = 0;
         kept = sp_perform_step(actions, request, &spares, SP_VERDICT_TRY);
         sp_spares_drop(&spares);

@@ -24,7 +24,11 @@
  * Return: false if a wait on the device, or the stamp it needs, was not to be had: what
  * spm_alloc() promised does not hold then.
  */
-bool sp_perform(const struct spm_actions *actions, struct spm_request *request);
+bool sp_perform_all(const struct spm_actions *actions, struct spm_request *request);
+static inline bool sp_perform(const struct spm_actions *actions, struct spm_request *request)
+{
+        return !actions->count || sp_perform_all(actions, request);
+}
 
 /** sp_perform_step() - the same for a request of several steps, once it was judged what is to
  * become of its growth. */

@@ -19,22 +19,6 @@ bool sp_route_start(void)
         return sp_state_start();
 }
 
-bool sp_route_may_act(void)
-{
-        return sp_life_is_on() && !sp_is_capturing();
-}
-
-bool sp_route_is_quiet(void)
-{
-        return sp_route_may_act() &&
-               !atomic_load_explicit(&sp_primaries_down, memory_order_relaxed);
-}
-
-bool sp_route_pools(void)
-{
-        return sp_config()->mode == SP_MODE_POOL;
-}
-
 static bool may_pool(void)
 {
         return sp_route_pools() && sp_route_may_act();

@@ -16,9 +16,12 @@
 #include <stdbool.h>
 #include <streampool/model.h>
 
+#include "base/config.h"
+#include "base/life.h"
 #include "driver/driver.h"
 #include "track/context.h"
 #include "track/ledger.h"
+#include "track/state.h"
 #include "track/stream.h"
 
 /* Off the hot path, and out of its way. */
@@ -53,7 +56,10 @@ static inline spm_pool sp_route_current_pool(const struct sp_device *device)
 spm_pool sp_route_pool_behind(CUmemoryPool pool, CUstream handle, struct sp_stream **stream);
 
 /** sp_route_pools() - is this the mode in which addresses of ours exist? */
-bool sp_route_pools(void);
+static inline bool sp_route_pools(void)
+{
+        return sp_config()->mode == SP_MODE_POOL;
+}
 
 /** sp_route_owns() - is @address inside memory of ours? Also of freed blocks. */
 bool sp_route_owns(CUdeviceptr address);
@@ -68,11 +74,18 @@ bool sp_route_owns(CUdeviceptr address);
 CUresult sp_route_ask_driver(void);
 
 /** sp_route_may_act() - on, and no capture open: we may serve, record and ask. */
-bool sp_route_may_act(void);
+static inline bool sp_route_may_act(void)
+{
+        return sp_life_is_on() && !sp_is_capturing();
+}
 
 /** sp_route_is_quiet() - no capture, no reset context, no end in sight: no need to ask the driver.
  */
-bool sp_route_is_quiet(void);
+static inline bool sp_route_is_quiet(void)
+{
+        return sp_route_may_act() &&
+               !atomic_load_explicit(&sp_primaries_down, memory_order_relaxed);
+}
 
 /** sp_route_write_down() - the driver has served; 0 is no address. */
 void sp_route_write_down(enum sp_kind kind, uint64_t address, size_t bytes);

@@ -20,11 +20,6 @@ static struct sp_past_ring common = {.past = past_blocks, .room = REMEMBERED};
 /* Atomic: those of threads. */
 static _Atomic(struct sp_past_ring *) rings;
 
-uint64_t sp_held_user(void)
-{
-        return (uint64_t)(uintptr_t)sp_caller & ~SP_HELD_SYNC_MEMOPS;
-}
-
 static const enum sp_kind kinds[] = {
         [SPM_POOL_SYNC] = SP_KIND_DEVICE,
         [SPM_POOL_ASYNC] = SP_KIND_ASYNC,

@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <streampool/model.h>
 
+#include "base/life.h"
 #include "track/ledger.h"
 
 /* kept with a block (spm_set_user): the place in the program, and a flag above it */
@@ -28,7 +29,10 @@
 #define SP_HELD_SYNC_MEMOPS ((uint64_t)1 << 63) /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS was set */
 
 /** sp_held_user() - for an allocation that sp_caller asked for. */
-uint64_t sp_held_user(void);
+static inline uint64_t sp_held_user(void)
+{
+        return (uint64_t)(uintptr_t)sp_caller & ~SP_HELD_SYNC_MEMOPS;
+}
 
 /** sp_held_site() - the place in the program. */
 static inline const void *sp_held_site(uint64_t user)

@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <streampool/model.h>
 
+#include "base/lock.h"
+
 /* Captures open in the process. While it is not 0 nothing is served, stamped or polled (D15). */
 extern atomic_uint sp_captures;
 
@@ -57,8 +59,20 @@ bool sp_model_make(const struct spm_config *wish);
 /* What the driver called itself when we began; 0 if it did not say. */
 int sp_state_driver_version(void);
 
-struct spm_model *sp_model_enter(void);
-void sp_model_leave(void);
+/* Written once, before the shim is on; what it points to is guarded by the lock. */
+extern struct spm_model *sp_model;
+extern struct sp_lock sp_model_lock;
+
+static inline struct spm_model *sp_model_enter(void)
+{
+        sp_lock_take(&sp_model_lock);
+        return sp_model;
+}
+
+static inline void sp_model_leave(void)
+{
+        sp_lock_drop(&sp_model_lock);
+}
 
 /* As sp_model_enter(), but gives up: for the report at exit. NULL if somebody keeps the lock. */
 struct spm_model *sp_model_enter_bounded(void);

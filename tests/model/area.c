@@ -210,6 +210,9 @@ Test(area, a_segment_that_goes_leaves_the_others)
                 cr_expect_eq(spm_area_at(bench.model, at[i]) != NULL, i % 2);
                 cr_expect_eq(status_at(at[i]), i % 2 ? SPM_OK : SPM_E_FOREIGN);
         }
+        /* Nor is the one that the latest free was in remembered. */
+        cr_expect_eq(spm_free(bench.model, at[14], 0, SPM_FREE_SYNC, 0, NULL, &actions),
+                     SPM_E_FOREIGN);
 }
 
 /* records */

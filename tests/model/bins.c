@@ -194,6 +194,33 @@ Test(bins, whatever_is_put_in_and_taken_out_the_best_fit_is_exact)
         }
 }
 
+/* A block that is joined or cut where it is. */
+Test(bins, what_changes_is_found_by_what_it_is_now)
+{
+        size_t counted;
+        int step;
+
+        cr_assert(spm_bins_prepare(&model, &bins, UNIT << 40));
+        refuse = true;
+        for (step = 0; step < STEPS; step++) {
+                size_t i = any(FEW);
+                uint64_t address = (i + 1) << 44 | any(64) * UNIT;
+
+                if (inside[i]) {
+                        spm_bins_change(&bins, &blocks[i], address,
+                                        any(2) ? any_size() : blocks[i].size + any(2) * UNIT);
+                        cr_assert_eq(blocks[i].address, address);
+                } else {
+                        block_of(i, address, any_size());
+                        insert(i);
+                }
+                expect_best(blocks[i].size);
+                cr_assert(spm_bins_check(&bins, &counted));
+                if (!any(8))
+                        drop(i);
+        }
+}
+
 Test(bins, when_all_is_taken_out_nothing_is_left)
 {
         size_t i;

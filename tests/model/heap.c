@@ -107,6 +107,32 @@ Test(heap, a_pool_that_was_promised_an_amount_is_not_parted)
         cr_expect_eq(bench_stats(capped).reserved_current, 4 * MIB);
 }
 
+/* The record of either may be the one that remains; what is free is one block, in order. */
+Test(heap, what_is_freed_beside_free_memory_is_one_block_with_it)
+{
+        uint64_t at[5];
+        uint64_t all;
+        unsigned int i;
+
+        bench_free(bench_alloc(pool, bench.s, 64 * MIB), 0);
+        all = bench_stats(pool).largest_ready;
+        for (i = 0; i < 5; i++)
+                at[i] = bench_alloc(pool, bench.s, 5 * MIB);
+        cr_expect_eq(bench_stats(pool).largest_ready, all - 25 * MIB);
+        bench_free(at[4], 0);
+        cr_expect_eq(bench_stats(pool).largest_ready, all - 20 * MIB, "what is behind it is free");
+        bench_free(at[1], 0);
+        cr_expect_eq(bench_stats(pool).largest_ready, all - 20 * MIB, "nothing beside it is");
+        bench_free(at[2], 0);
+        cr_expect_eq(bench_stats(pool).ready_bytes, all - 10 * MIB, "what is before it is");
+        cr_expect_eq(bench_alloc(pool, bench.s, 10 * MIB), at[1], "and fits");
+        bench_free(at[1], 0);
+        bench_free(at[3], 0);
+        cr_expect_eq(bench_stats(pool).largest_ready, all - 5 * MIB, "on both sides");
+        bench_free(at[0], 0);
+        cr_expect_eq(bench_stats(pool).largest_ready, all);
+}
+
 /* holes */
 
 Test(heap, what_is_beside_a_hole_is_used_last)
