@@ -120,22 +120,32 @@ static CUresult take(struct worker *worker, struct held *held)
         return result;
 }
 
+static void ask(struct worker *worker, struct held *held)
+{
+        CUresult result = take(worker, held);
+
+        worker->served += result == CUDA_SUCCESS;
+        worker->refused += result == CUDA_ERROR_OUT_OF_MEMORY;
+        expect(worker, result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY,
+               "an allocation answered", (int)result);
+}
+
 static void *work(void *argument)
 {
         struct worker *worker = argument;
 
         expect(worker, cuCtxSetCurrent(context) == CUDA_SUCCESS, "cuCtxSetCurrent", 0);
         pthread_barrier_wait(&begin);
+        /* All hold something at once, however the machine lets them run. */
+        for (unsigned int i = 0; i < HELD; i++)
+                ask(worker, &worker->held[i]);
+        pthread_barrier_wait(&begin);
         for (unsigned int round = 0; round < worker->rounds; round++) {
                 struct held *held = &worker->held[draw(worker, HELD)];
                 CUresult result = drop(worker, held);
 
                 expect(worker, result == CUDA_SUCCESS, "a free answered", (int)result);
-                result = take(worker, held);
-                worker->served += result == CUDA_SUCCESS;
-                worker->refused += result == CUDA_ERROR_OUT_OF_MEMORY;
-                expect(worker, result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY,
-                       "an allocation answered", (int)result);
+                ask(worker, held);
                 expect(worker, sp_limit_counted(0) <= CAP, "MiB counted",
                        (int)(sp_limit_counted(0) / MIB));
                 if (round % 16 == 0) {
