@@ -259,14 +259,15 @@ static struct spm_block *stitch(struct spm_model *model, struct spm_block *first
                 if (spm_block_is(other, SPM_BLOCK_PENDING) &&
                     (!latest || latest->positions[0] <= other->positions[0]))
                         latest = other;
-        while (latest != first) {
+        /* A set that cannot grow ends it: what is in none is not absorbed into. */
+        while (latest != first && latest->open) {
                 bool last = latest->previous == first;
 
                 spm_limbo_absorb(model, latest, latest->previous);
                 if (last)
                         break;
         }
-        while (latest->next != end)
+        while (latest->next != end && latest->open)
                 spm_limbo_absorb(model, latest, latest->next);
         return latest;
 }

@@ -234,18 +234,16 @@ static bool try_join(struct spm_model *model, struct spm_block *block, struct sp
         return true;
 }
 
-/* Where one stream alone uses a pool, nobody misses ready memory that it has as well; but what is
- * barred would be missed. */
+/* Where one stream alone uses a pool, nobody misses ready memory that it has as well. Of a
+ * synchronous pool it would be missed: by whoever comes when a second stream has ended that, and by
+ * who gives back what is idle. */
 static bool try_join_ready(struct spm_model *model, struct spm_block *block,
                            struct spm_block *other)
 {
         const struct spm_lane *lane = block->lane;
 
-        if (!spm_block_is(other, SPM_BLOCK_READY) || !block->open)
-                return false;
-        if (lane->pool->config.kind == SPM_POOL_ASYNC
-                    ? spm_object_next(lane->pool->lanes.head) != NULL
-                    : is_unguarded(lane, block))
+        if (!spm_block_is(other, SPM_BLOCK_READY) || !block->open ||
+            lane->pool->config.kind != SPM_POOL_ASYNC || spm_object_next(lane->pool->lanes.head))
                 return false;
         spm_limbo_absorb(model, block, other);
         return true;

@@ -270,8 +270,14 @@ void spm_sync_end(struct spm_model *model, struct spm_ticket *ticket, enum spm_s
 enum spm_status spm_stamp_recorded(struct spm_model *model, spm_stamp stamp, bool ok,
                                    struct spm_actions *actions)
 {
+        const struct spm_stamp_state *asked = spm_stamp_pending(model, stamp);
+        struct spm_stream_state *unguarded = !ok && asked && asked->guards ? asked->stream : NULL;
+        enum spm_status status = spm_stamp_answer(model, stamp, ok);
+
         actions->count = 0;
-        return spm_model_finish(model, spm_stamp_answer(model, stamp, ok), actions);
+        if (unguarded && status == SPM_OK)
+                spm_work_unguarded(unguarded, actions);
+        return spm_model_finish(model, status, actions);
 }
 
 enum spm_status spm_stamp_done(struct spm_model *model, spm_stamp stamp,

@@ -51,15 +51,35 @@ static void ask_stream(struct spm_actions *actions, const struct spm_stream_stat
         action->context = stream->context->object.id;
 }
 
+struct spm_stamp_state *spm_poll_left(const struct spm_pool_state *pool)
+{
+        const struct spm_object *object;
+
+        for (object = pool->lanes.head; object; object = spm_object_next(object)) {
+                const struct spm_lane *lane = (const struct spm_lane *)object;
+                struct spm_stamp_state *stamp = NULL;
+
+                if (lane->stream->kind != SPM_STREAM_LINE && lane->oldest &&
+                    spm_context_may_be_named(lane->stream->context))
+                        stamp = spm_stamp_find(lane->stream, lane->newest->positions[0]);
+                if (stamp && !stamp->waited)
+                        return stamp;
+        }
+        return NULL;
+}
+
 static bool poll_batch(struct spm_model *model, const struct spm_want *want,
                        struct spm_request *request, struct spm_actions *actions)
 {
         struct spm_context_state *context = spm_poll_owner(want);
+        struct spm_stamp_state *left = request->tries ? NULL : spm_poll_left(want->pool);
         struct spm_stamp_state *asked = NULL;
         struct spm_stamp_state *stamp;
 
         if (!context || !want->pool->pending_bytes || request->tries >= POLLS_MAX)
                 return false;
+        if (left)
+                spm_poll_action(actions, SPM_ACT_POLL, left);
         stamp = context->stamps.first;
         if (request->tries++ && stamp && stamp->object.id <= request->batch)
                 return false;
@@ -69,7 +89,7 @@ static bool poll_batch(struct spm_model *model, const struct spm_want *want,
         if (!stamp)
                 stamp = asked;
         if (!stamp)
-                return false;
+                return left != NULL;
         request->batch = stamp->object.id;
         spm_poll_action(actions, SPM_ACT_POLL, stamp);
         return true;

@@ -27,6 +27,11 @@ bool spm_poll_ask_all(struct spm_model *model, const struct spm_want *want,
 
 /* what waits (wait.h) choose and ask by, too */
 
+/** spm_poll_left() - of a synchronous pool: the stamp that completes what was freed to a sole
+ * stream that is none any more, or still waits for it; NULL if there is none, or it was waited for.
+ */
+struct spm_stamp_state *spm_poll_left(const struct spm_pool_state *pool);
+
 /** spm_poll_owner() - the context whose stamps say most about what the request could have; NULL if
  * it may not be named. */
 struct spm_context_state *spm_poll_owner(const struct spm_want *want);

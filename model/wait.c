@@ -101,8 +101,15 @@ static bool wait_context(struct spm_model *model, const struct spm_want *want,
 {
         struct spm_context_state *context = spm_poll_owner(want);
 
+        struct spm_stamp_state *left = spm_poll_left(want->pool);
+
         if (!context || !want->pool->pending_bytes || request->tries == CONTEXT_SYNCED)
                 return false;
+        /* Before a stamp that is behind what was launched since. */
+        if (left) {
+                ask_wait(actions, left);
+                return true;
+        }
         if (context->unstamped && request->tries < CONTEXT_STAMPS) {
                 request->tries++;
                 if (spm_stamp_ask(model, context->line, true, actions))

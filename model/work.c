@@ -223,6 +223,19 @@ static void guard(struct spm_model *model, struct spm_context_state *context,
                 bar(context, work->sole->stamped);
 }
 
+/* What was served early is in use already: for that the host waits, as cuMemFree would have. */
+void spm_work_unguarded(struct spm_stream_state *stream, struct spm_actions *actions)
+{
+        struct spm_context_state *context = stream->context;
+        struct spm_work *work = &context->work;
+
+        if (work->sole != stream)
+                return;
+        bar(context, stream->stamped);
+        if (!is_early_stamped(work) && spm_context_may_be_named(context))
+                spm_action_add(actions, SPM_ACT_SYNC_CONTEXT)->context = context->object.id;
+}
+
 /*
  * @waiter is put behind the stamp, and nobody else: a wait of the whole context would stand in the
  * other streams, too, where it can come to be in front of what they share with @waiter, and a

@@ -87,6 +87,10 @@ bool spm_work_is_trapped(const struct spm_context_state *context);
 /** spm_work_served() - a synchronous block was served to the sole stream before it was complete. */
 void spm_work_served(struct spm_context_state *context, const struct spm_block *block);
 
+/** spm_work_unguarded() - the stamp that was to tell what had been freed to @stream from its next
+ * work was not to be had. @actions: to be carried out before that work is submitted. */
+void spm_work_unguarded(struct spm_stream_state *stream, struct spm_actions *actions);
+
 /** spm_work_settle() - the line has got on: adopt the latest count, if that proves it. */
 void spm_work_settle(struct spm_model *model, struct spm_context_state *context);
 

@@ -143,9 +143,8 @@ Test(graph_gate, a_launch_lets_a_wait_pass)
         thread = launch_beside(two);
         nanosleep(&moment, NULL);
         cr_assert_neq(sem_trywait(&inside), 0);
-        /* That it waits does not keep the next wait out. */
-        cr_assert(sp_graph_gate_close(two));
-        sp_graph_gate_open(two);
+        /* By now it has let enough of them go first. */
+        cr_assert_not(sp_graph_gate_close(two));
         sp_graph_gate_open(two);
         sem_wait(&inside);
         end(thread);

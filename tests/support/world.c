@@ -141,9 +141,6 @@ static void act_record(struct world *world, const struct spm_action *action,
                 if (ok)
                         stamp->node = twin_record_context(&world->twin, context);
         }
-        /* Without the stamp before it, R1 may have to wait for what is about to be submitted. */
-        if (!ok && cause.submits)
-                world->early_until[context_number(world, action->context)] = UINT64_MAX;
         stamp->recorded = ok;
         spm_stamp_recorded(world->model, action->stamp, ok, &more);
         world_perform(world, &more, cause, NULL);
