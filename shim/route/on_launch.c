@@ -8,6 +8,9 @@
  * that was shared with it (H12). What such an event says when it is queried is
  * not what its last cuEventRecord meant, so it says nothing to the model.
  *
+ * Launches of graphs are here because no wait of ours may be made beside one
+ * (stamp/graph_gate.h).
+ *
  * Green contexts are here for the same reason: what their streams do is not
  * followed, and memory in them is the driver's.
  */
