@@ -197,28 +197,6 @@ static void end_early(struct world *world, int context, const struct world_stamp
                 world_fail(world, "G5: the end of R1 waits for what was submitted later");
 }
 
-static void act_wait_host(struct world *world, const struct spm_action *action,
-                          struct world_cause cause)
-{
-        struct world_stamp *stamp = stamp_of(world, action);
-        bool ends = cause.submits || cause.tail;
-
-        expect_nameable(world, context_number(world, action->context), &cause);
-        if (!cause.in_alloc && !ends)
-                world_fail(world, "I6: a host wait that no allocation asked for");
-        if (stamp && !stamp->recorded && ends)
-                twin_execute_context(&world->twin, context_number(world, action->context));
-        if (!stamp || !stamp->recorded || stamp->dropped)
-                return;
-        if (ends)
-                end_early(world, context_number(world, action->context), stamp);
-        if (action->bounded && world_byte(world) % 2 &&
-            !twin_is_executed(&world->twin, stamp->node))
-                return;
-        twin_execute(&world->twin, stamp->node);
-        report_done(world, action, cause);
-}
-
 static void act_ask(struct world *world, struct spm_scope scope, bool done, enum spm_sync how,
                     struct world_cause cause)
 {
@@ -234,6 +212,37 @@ static void act_ask(struct world *world, struct spm_scope scope, bool done, enum
         }
         spm_sync_end(world->model, &ticket, how, done, &more);
         world_perform(world, &more, cause, NULL);
+}
+
+/* Instead of a stamp that was not to be had. */
+static void ask_context(struct world *world, spm_context id, struct world_cause cause)
+{
+        struct spm_scope scope = {SPM_SCOPE_CONTEXT, id};
+
+        twin_execute_context(&world->twin, context_number(world, id));
+        act_ask(world, scope, true, SPM_SYNC_POLL, cause);
+}
+
+static void act_wait_host(struct world *world, const struct spm_action *action,
+                          struct world_cause cause)
+{
+        struct world_stamp *stamp = stamp_of(world, action);
+        bool ends = cause.submits || cause.tail;
+
+        expect_nameable(world, context_number(world, action->context), &cause);
+        if (!cause.in_alloc && !ends)
+                world_fail(world, "I6: a host wait that no allocation asked for");
+        if (stamp && !stamp->recorded && ends)
+                ask_context(world, action->context, cause);
+        if (!stamp || !stamp->recorded || stamp->dropped)
+                return;
+        if (ends)
+                end_early(world, context_number(world, action->context), stamp);
+        if (action->bounded && world_byte(world) % 2 &&
+            !twin_is_executed(&world->twin, stamp->node))
+                return;
+        twin_execute(&world->twin, stamp->node);
+        report_done(world, action, cause);
 }
 
 static void act_poll_stream(struct world *world, const struct spm_action *action,
@@ -277,7 +286,11 @@ static void act_wait_fence(struct world *world, const struct spm_action *action,
                 world_fail(world, "I6: a stream has to wait, and nobody submits anything");
         if (!stamp || world->failure[0])
                 return;
-        if (!stamp->recorded || stamp->dropped || world_byte(world) % 32 == 0) {
+        if (!stamp->recorded) {
+                ask_context(world, action->context, cause);
+                return;
+        }
+        if (stamp->dropped || world_byte(world) % 32 == 0) {
                 twin_execute_context(&world->twin, context);
                 return;
         }
