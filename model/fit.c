@@ -101,6 +101,17 @@ static bool is_better(const struct spm_want *want, const struct spm_block *own, 
                own->size <= fit->block->size;
 }
 
+/* Of a synchronous pool the sole stream has all that is freed, so that what is pending is its heap:
+ * neighbours are joined before the best fit is looked for. Of others they stay apart while they
+ * can, for streams that follow an earlier point. */
+static void join_own(struct spm_model *model, const struct spm_want *want, struct spm_lane *lane)
+{
+        if (want->klass != SPM_NO_CLASS || want->pool->config.kind == SPM_POOL_ASYNC)
+                return;
+        while (spm_limbo_join(model, lane))
+                ;
+}
+
 bool spm_fit_ready_or_own(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit)
 {
         struct spm_lane *lane = own_lane(want);
@@ -110,6 +121,7 @@ bool spm_fit_ready_or_own(struct spm_model *model, const struct spm_want *want, 
         if (!lane)
                 return spm_fit_ready(want, fit);
         spm_limbo_reopen(model, lane);
+        join_own(model, want, lane);
         own = best_open(lane, want, &start);
         if (own && is_better(want, own, fit))
                 *fit = (struct spm_fit){.block = own, .start = start};

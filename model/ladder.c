@@ -65,21 +65,6 @@ static enum spm_status serve(struct spm_model *model, const struct spm_want *wan
         return status;
 }
 
-/* Of a synchronous pool the sole stream has all that is freed, so that what is pending is its heap:
- * neighbours are joined before the best fit is looked for. Of others they stay apart while they
- * can, for streams that follow an earlier point. */
-static void join_own(struct spm_model *model, const struct spm_want *want)
-{
-        struct spm_lane *lane;
-
-        if (!want->stream || want->klass != SPM_NO_CLASS ||
-            want->pool->config.kind == SPM_POOL_ASYNC)
-                return;
-        lane = spm_lane_find(want->pool, want->stream->object.id);
-        while (lane && spm_limbo_join(model, lane))
-                ;
-}
-
 /* Nothing is there that nobody has to wait for. */
 static SPM_COLD bool find_more(struct spm_model *model, const struct spm_want *want,
                                const struct spm_request *request, struct spm_fit *fit)
@@ -314,10 +299,8 @@ enum spm_status spm_ladder_climb(struct spm_model *model, struct spm_want *want,
 
         assert(request->stage <= TOP);
         do {
-                bool found;
+                bool found = spm_fit_bare(model, want, &fit);
 
-                join_own(model, want);
-                found = spm_fit_bare(model, want, &fit);
                 status = SPM_E_UNKNOWN;
                 if (!found || !is_rash(want, request, &fit))
                         status = try_serve(model, want, request, found, &fit, block, actions);

@@ -4,8 +4,12 @@
 
 #include "base/thread.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 bool sp_thread_at_end(void (*end)(void *argument), void *argument)
 {
@@ -14,6 +18,16 @@ bool sp_thread_at_end(void (*end)(void *argument), void *argument)
         extern void *__dso_handle __attribute__((visibility("hidden")));
 
         return __cxa_thread_atexit_impl(end, argument, &__dso_handle) == 0;
+}
+
+/* By syscall(): a library's nanosleep() could end a thread that was cancelled, lock and all. */
+void sp_thread_nap(void)
+{
+        struct timespec nap = {.tv_nsec = 20 * 1000};
+        int saved = errno;
+
+        syscall(SYS_nanosleep, &nap, NULL);
+        errno = saved;
 }
 
 static struct sp_seat *take_left(struct sp_seat *left)

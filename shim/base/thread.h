@@ -19,6 +19,10 @@
  * if it will not be, because the host has no memory. */
 bool sp_thread_at_end(void (*end)(void *argument), void *argument);
 
+/** sp_thread_nap() - some 20 us, for others that have to be let run; no end for a thread that was
+ * cancelled, and no new errno. */
+void sp_thread_nap(void);
+
 /* The first member of what is kept. Atomic: is_taken. Written once: next. */
 struct sp_seat {
         struct sp_seat *next;

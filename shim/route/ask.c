@@ -7,8 +7,8 @@
 #include "route/refusal.h"
 #include "route/route.h"
 #include "track/limit.h"
+#include "track/range.h"
 
-#define GRAIN        ((size_t)2 << 20)
 #define ADDRESS_BITS 47
 
 struct sp_ask sp_ask_for(enum sp_kind kind, size_t bytes)
@@ -93,8 +93,9 @@ static CUresult refuse(struct sp_ask *ask)
         CUresult result = refuse_unasked(ask);
 
         /* The pool may have been refused by the driver, too; it takes whole chunks. */
-        ask->by_limit = ask->unasked &&
-                        (!ask->pooled || sp_limit_counted(ask->device) + ask->bytes + GRAIN > cap);
+        ask->by_limit =
+                ask->unasked &&
+                (!ask->pooled || sp_limit_counted(ask->device) + ask->bytes + SP_GRAIN > cap);
         return result;
 }
 

@@ -15,8 +15,6 @@
 #include "track/pinned.h"
 #include "track/state.h"
 
-#define GRAIN ((size_t)2 << 20) /* pieces are multiples of it */
-
 /* Whose pool is it, what is it made of, and where? Return: false if it is nobody's any more. */
 static bool find_owner(struct sp_backing_wish *wish, struct sp_mempool **held)
 {
@@ -111,10 +109,10 @@ static CUresult obtain_parts(const struct spm_action *action, struct sp_backing_
         struct sp_segment *segment;
 
         while (left && result == CUDA_SUCCESS) {
-                part = (part + GRAIN - 1) & ~(GRAIN - 1);
+                part = (part + SP_GRAIN - 1) & ~(SP_GRAIN - 1);
                 wish->size = part < left ? part : left;
                 result = sp_backing_obtain(wish, &segment);
-                if (result == CUDA_ERROR_OUT_OF_MEMORY && wish->size > GRAIN) {
+                if (result == CUDA_ERROR_OUT_OF_MEMORY && wish->size > SP_GRAIN) {
                         part = wish->size / 2;
                         result = CUDA_SUCCESS;
                         continue;
@@ -130,7 +128,7 @@ static CUresult obtain_parts(const struct spm_action *action, struct sp_backing_
 /* The last resort, unless it is to be in one piece. */
 static bool may_be_parted(const struct spm_action *action, const struct spm_request *request)
 {
-        return action->last && action->address && action->size > GRAIN && !request->whole;
+        return action->last && action->address && action->size > SP_GRAIN && !request->whole;
 }
 
 CUresult sp_grow(const struct spm_action *action, struct spm_request *request,

@@ -8,10 +8,9 @@
 #include "route/perform.h"
 #include "track/limit.h"
 #include "track/mempool.h"
+#include "track/range.h"
 #include "track/state.h"
 #include "track/vmm.h"
-
-#define GRAIN ((size_t)2 << 20) /* chunks are multiples of it */
 
 /* What is beyond, of what is kept of the program's own mappings. */
 static void trim_vmm(int device, uint64_t excess)
@@ -43,8 +42,8 @@ static void trim_pool(spm_pool pool, const struct sp_device *device)
         sp_model_leave();
         if (has_any) {
                 /* Rather a part of a chunk too much than too little. */
-                uint64_t keep = stats.reserved_current > excess + GRAIN - 1
-                                        ? stats.reserved_current - excess - (GRAIN - 1)
+                uint64_t keep = stats.reserved_current > excess + SP_GRAIN - 1
+                                        ? stats.reserved_current - excess - (SP_GRAIN - 1)
                                         : 0;
 
                 sp_trim_pool(pool, keep);

@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/thread.h"
+
 #define GATES 64
 #define TURNS 16 /* that a launch lets waits go first */
 
@@ -30,12 +32,10 @@ static struct gate *gate_of(CUstream stream)
 /* On a processor of its own the other one is done in microseconds; else it has to be let run. */
 static void pause_a_while(unsigned int *looks)
 {
-        const struct timespec nap = {.tv_nsec = 20000};
-
         if (++*looks < 64)
                 sched_yield();
         else
-                nanosleep(&nap, NULL);
+                sp_thread_nap();
 }
 
 /* After some turns a launch stays, and who comes then steps back. */

@@ -28,8 +28,6 @@
 #include "track/mempool.h"
 #include "track/state.h"
 
-#define GRAIN ((size_t)2 << 20)
-
 /* Guarded by: list_lock. Every segment that is not given back, and what would not leave. */
 static struct sp_segment *segments;
 static struct sp_segment *stuck;
@@ -167,7 +165,7 @@ static CUresult take_place(struct sp_range *range, CUdeviceptr base, size_t size
 static CUresult take_addresses(struct sp_segment *segment, const struct sp_backing_wish *wish)
 {
         if (!wish->address)
-                return sp_driver.cuMemAddressReserve(&segment->base, segment->size, GRAIN, 0, 0);
+                return sp_driver.cuMemAddressReserve(&segment->base, segment->size, SP_GRAIN, 0, 0);
         segment->base = wish->address;
         segment->range = wish->range;
         return take_place(wish->range, segment->base, segment->size);

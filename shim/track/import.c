@@ -27,8 +27,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "track/porter.h"
-
-#define GRAIN ((size_t)2 << 20)
+#include "track/range.h"
 
 struct sp_import {
         CUdeviceptr address; /* of the block */
@@ -190,7 +189,7 @@ static CUresult map(struct sp_import *import, const struct exporter *exporter)
 
         for (size_t i = 0; i < exporter->record.count; i++)
                 import->mapped += exporter->parts[i].bytes;
-        result = sp_driver.cuMemAddressReserve(&import->mapping, import->mapped, GRAIN, 0, 0);
+        result = sp_driver.cuMemAddressReserve(&import->mapping, import->mapped, SP_GRAIN, 0, 0);
         if (result != CUDA_SUCCESS)
                 return result;
         result = map_parts(import, exporter, &done);

@@ -10,7 +10,6 @@
 
 #include "base/lock.h"
 
-#define GRAIN ((size_t)2 << 20)
 #define TIMES ((size_t)4) /* of the memory, rounded up to a power of two */
 
 /* Guards what is taken of every range. */
@@ -20,10 +19,10 @@ static bool reserve(struct sp_range *range, size_t size)
 {
         CUdeviceptr base;
 
-        range->taken = calloc(size / GRAIN, 1);
+        range->taken = calloc(size / SP_GRAIN, 1);
         if (!range->taken)
                 return false;
-        if (sp_driver.cuMemAddressReserve(&base, size, GRAIN, 0, 0) != CUDA_SUCCESS) {
+        if (sp_driver.cuMemAddressReserve(&base, size, SP_GRAIN, 0, 0) != CUDA_SUCCESS) {
                 free(range->taken);
                 range->taken = NULL;
                 return false;
@@ -36,7 +35,7 @@ static bool reserve(struct sp_range *range, size_t size)
 
 void sp_range_reserve(struct sp_range *range, size_t memory)
 {
-        size_t least = GRAIN;
+        size_t least = SP_GRAIN;
 
         while (least < memory && least < SIZE_MAX / 2 / TIMES)
                 least *= 2;
@@ -69,15 +68,15 @@ void sp_range_leave(struct sp_range *range)
 
 CUresult sp_range_take(struct sp_range *range, CUdeviceptr address, size_t size)
 {
-        size_t first = (address - range->base) / GRAIN;
+        size_t first = (address - range->base) / SP_GRAIN;
         bool is_free;
 
         if (!enter(range))
                 return CUDA_ERROR_INVALID_CONTEXT;
         sp_lock_take(&taken_lock);
-        is_free = !memchr(range->taken + first, true, size / GRAIN);
+        is_free = !memchr(range->taken + first, true, size / SP_GRAIN);
         if (is_free)
-                memset(range->taken + first, true, size / GRAIN);
+                memset(range->taken + first, true, size / SP_GRAIN);
         sp_lock_drop(&taken_lock);
         if (is_free)
                 return CUDA_SUCCESS;
@@ -88,7 +87,7 @@ CUresult sp_range_take(struct sp_range *range, CUdeviceptr address, size_t size)
 void sp_range_give(struct sp_range *range, CUdeviceptr address, size_t size)
 {
         sp_lock_take(&taken_lock);
-        memset(range->taken + (address - range->base) / GRAIN, false, size / GRAIN);
+        memset(range->taken + (address - range->base) / SP_GRAIN, false, size / SP_GRAIN);
         sp_lock_drop(&taken_lock);
         sp_range_leave(range);
 }

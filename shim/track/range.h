@@ -25,6 +25,9 @@
 
 #include "driver/driver.h"
 
+/* What the driver maps memory by: segments are multiples of it. */
+#define SP_GRAIN ((size_t)2 << 20)
+
 /* Written once before publication: base, size. Guarded by the lock in range.c: taken. */
 struct sp_range {
         CUdeviceptr base; /* 0: the pool has none */

@@ -4,14 +4,11 @@
 
 #include "track/state.h"
 
-#include <errno.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/barrier.h"
 #include "base/config.h"
+#include "base/thread.h"
 #include "base/log.h"
 #include "driver/driver.h"
 #include "track/limit.h"
@@ -75,15 +72,10 @@ static void fence(void *unused)
         (void)sp_barrier();
 }
 
-/* By syscall(): a library's nanosleep() could end a thread that was cancelled, lock and all. */
 static void pause_for_others(void *unused)
 {
-        struct timespec nap = {.tv_nsec = 20 * 1000};
-        int saved = errno;
-
         (void)unused;
-        syscall(SYS_nanosleep, &nap, NULL);
-        errno = saved;
+        sp_thread_nap();
 }
 
 bool sp_state_start(void)

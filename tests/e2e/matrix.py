@@ -30,7 +30,7 @@ def note(condition, message):
 
 def app(name, *arguments):
     folders = {'first_light': OPTIONS.examples, 'torture': OPTIONS.gpu, 'deadlock': OPTIONS.gpu,
-               'peers': OPTIONS.gpu}
+               'peers': OPTIONS.gpu, 'beside': OPTIONS.gpu}
     return [os.path.join(folders.get(name, OPTIONS.apps), name)] + [str(a) for a in arguments]
 
 
@@ -435,6 +435,17 @@ def torture():
          f'torture does not see what is planted: {planted.out}')
 
 
+def beside():
+    """A stream keeps its order while other threads give it work, and that it does not is seen."""
+    kept = shimmed(app('beside', '--milliseconds', 5), SIM_TIME='threads')
+    lines = kept.out.splitlines()
+    note(len(lines) == 44 and all(line.endswith(' lost 0') for line in lines), f'beside: {kept.out}')
+    clean(kept, 'beside')
+    planted = alone(app('beside', '--milliseconds', 50, '--plant', 'wait', 'nothing'),
+                    SIM_TIME='threads')
+    note(not planted.out.endswith(' lost 0\n'), f'beside does not see what is planted: {planted.out}')
+
+
 def deadlocks():
     """Nothing waits for a kernel that ends only when the program goes on."""
     cases = alone(app('deadlock', '--list')).out.splitlines()
@@ -547,7 +558,7 @@ SUITES = {function.__name__: function for function in (
     faults, first_light, exchange, borrowed, exit_code, report_paths, out_of_memory, retries,
     pressure, page_locked, pools, pool_options, free_sync, belts, random_programs, schedules,
     small_device, growths,
-    torture, deadlocks, threads, quarrels, devices, peers, limits, shortages, injection_value,
+    torture, beside, deadlocks, threads, quarrels, devices, peers, limits, shortages, injection_value,
     injection_memory, injection_illegal)}
 
 

@@ -2,12 +2,12 @@
 /*
  * Beside -- does a stream keep its order while other threads give it work?
  *
- *   beside [--milliseconds N] [ORDER ACT]
+ *   beside [--milliseconds N] [--plant] [ORDER ACT]
  *
  * Some threads fill a word by one stream and look at it by another, in an order
  * that CUDA promises; others do something else to the stream that all share. Each
  * line names the order, the act beside it, how often both were done, and how often
- * the word was not there yet: `lost`.
+ * the word was not there yet: `lost`. --plant leaves the order out, and must be noticed.
  *
  * The driver (580.159, H200) loses a wait of a stream in whose midst another thread
  * is launching a graph: some 170 of 68,000, and none if a lock keeps the two apart.
@@ -35,6 +35,7 @@ struct beside {
         CUstream shared;
         uint32_t *mismatches; /* pinned */
         atomic_bool over;
+        bool planted;
         atomic_ulong laps, acts;
         const struct order *order;
         const struct act *act;
@@ -197,7 +198,8 @@ static void *look(void *argument)
         for (uint32_t value = 1; !b->over; value++) {
                 CU_OK(cu_spin(&b->kernels, from, 5000 + (unsigned)rand_r(&v->seed) % 40000));
                 CU_OK(cu_fill(&b->kernels, from, v->p, WORDS, value));
-                b->order->put(v);
+                if (!b->planted)
+                        b->order->put(v);
                 CU_OK(cu_check(&b->kernels, to, v->p, WORDS, value,
                                (CUdeviceptr)(uintptr_t)b->mismatches));
                 /* The next fill is behind this look, by an event that nobody is beside. */
@@ -240,92 +242,114 @@ static CUgraphExec make_graph(struct other *o)
         return exec;
 }
 
-static unsigned long run(struct beside *b, unsigned milliseconds)
+static void open_victim(struct victim *v, struct beside *b, unsigned number)
+{
+        *v = (struct victim){.beside = b, .seed = number + 1};
+        CU_OK(cu.StreamCreate(&v->own, CU_STREAM_NON_BLOCKING));
+        CU_OK(cu.EventCreate(&v->done, CU_EVENT_DISABLE_TIMING));
+        CU_OK(cu.EventCreate(&v->seen, CU_EVENT_DISABLE_TIMING));
+        CU_OK(cu.MemAlloc(&v->p, 4 * WORDS));
+}
+
+static void close_victim(struct victim *v)
+{
+        CU_OK(cu.MemFree(v->p));
+        CU_OK(cu.EventDestroy(v->done));
+        CU_OK(cu.EventDestroy(v->seen));
+        CU_OK(cu.StreamDestroy(v->own));
+}
+
+static void open_other(struct other *o, struct beside *b, unsigned number)
+{
+        *o = (struct other){.beside = b, .seed = number + 100};
+        CU_OK(cu.StreamCreate(&o->own, CU_STREAM_NON_BLOCKING));
+        CU_OK(cu.EventCreate(&o->event, CU_EVENT_DISABLE_TIMING));
+        CU_OK(cu.MemAlloc(&o->p, 4 * WORDS));
+        o->graph = make_graph(o);
+}
+
+static void close_other(struct other *o)
+{
+        CU_OK(cu.GraphExecDestroy(o->graph));
+        CU_OK(cu.MemFree(o->p));
+        CU_OK(cu.EventDestroy(o->event));
+        CU_OK(cu.StreamDestroy(o->own));
+}
+
+static void start(pthread_t *thread, void *(*function)(void *), void *argument)
+{
+        if (pthread_create(thread, NULL, function, argument))
+                exit(99);
+}
+
+static void run(struct beside *b, const struct order *order, const struct act *what,
+                unsigned milliseconds)
 {
         struct victim victims[VICTIMS];
         struct other others[OTHERS];
         pthread_t threads[VICTIMS + OTHERS];
-        unsigned long lost;
 
+        b->order = order;
+        b->act = what;
         b->over = false;
         b->laps = b->acts = 0;
         *b->mismatches = 0;
         CU_OK(cu.StreamCreate(&b->shared, CU_STREAM_NON_BLOCKING));
-        for (unsigned i = 0; i < VICTIMS; i++) {
-                struct victim *v = &victims[i];
-
-                *v = (struct victim){.beside = b, .seed = i + 1};
-                CU_OK(cu.StreamCreate(&v->own, CU_STREAM_NON_BLOCKING));
-                CU_OK(cu.EventCreate(&v->done, CU_EVENT_DISABLE_TIMING));
-                CU_OK(cu.EventCreate(&v->seen, CU_EVENT_DISABLE_TIMING));
-                CU_OK(cu.MemAlloc(&v->p, 4 * WORDS));
-        }
-        for (unsigned i = 0; i < OTHERS; i++) {
-                struct other *o = &others[i];
-
-                *o = (struct other){.beside = b, .seed = i + 100};
-                CU_OK(cu.StreamCreate(&o->own, CU_STREAM_NON_BLOCKING));
-                CU_OK(cu.EventCreate(&o->event, CU_EVENT_DISABLE_TIMING));
-                CU_OK(cu.MemAlloc(&o->p, 4 * WORDS));
-                o->graph = make_graph(o);
-        }
-        for (unsigned i = 0; i < VICTIMS + OTHERS; i++)
-                if (pthread_create(&threads[i], NULL, i < VICTIMS ? look : act,
-                                   i < VICTIMS ? (void *)&victims[i]
-                                               : (void *)&others[i - VICTIMS]))
-                        exit(99);
+        for (unsigned i = 0; i < VICTIMS; i++)
+                open_victim(&victims[i], b, i);
+        for (unsigned i = 0; i < OTHERS; i++)
+                open_other(&others[i], b, i);
+        for (unsigned i = 0; i < VICTIMS; i++)
+                start(&threads[i], look, &victims[i]);
+        for (unsigned i = 0; i < OTHERS; i++)
+                start(&threads[VICTIMS + i], act, &others[i]);
         usleep(milliseconds * 1000);
         b->over = true;
         for (unsigned i = 0; i < VICTIMS + OTHERS; i++)
                 pthread_join(threads[i], NULL);
         CU_OK(cu.CtxSynchronize());
-        lost = (*b->mismatches + WORDS - 1) / WORDS;
-        for (unsigned i = 0; i < VICTIMS; i++) {
-                CU_OK(cu.MemFree(victims[i].p));
-                CU_OK(cu.EventDestroy(victims[i].done));
-                CU_OK(cu.EventDestroy(victims[i].seen));
-                CU_OK(cu.StreamDestroy(victims[i].own));
-        }
-        for (unsigned i = 0; i < OTHERS; i++) {
-                CU_OK(cu.GraphExecDestroy(others[i].graph));
-                CU_OK(cu.MemFree(others[i].p));
-                CU_OK(cu.EventDestroy(others[i].event));
-                CU_OK(cu.StreamDestroy(others[i].own));
-        }
+        for (unsigned i = 0; i < VICTIMS; i++)
+                close_victim(&victims[i]);
+        for (unsigned i = 0; i < OTHERS; i++)
+                close_other(&others[i]);
         CU_OK(cu.StreamDestroy(b->shared));
-        return lost;
+        printf("%s %s laps %lu acts %lu lost %u\n", order->name, what->name, b->laps, b->acts,
+               (*b->mismatches + WORDS - 1) / WORDS);
+        fflush(stdout);
+}
+
+static bool is_wanted(char **names, const char *order, const char *act)
+{
+        return !*names || (!strcmp(names[0], order) && !strcmp(names[1], act));
 }
 
 int main(int argc, char **argv)
 {
-        static const struct option known[] = {{"milliseconds", required_argument, NULL, 'm'}, {0}};
+        static const struct option known[] = {
+                {"milliseconds", required_argument, NULL, 'm'},
+                {"plant", no_argument, NULL, 'p'},
+                {0},
+        };
         static struct beside b;
         unsigned milliseconds = 300;
         int letter;
 
-        while ((letter = getopt_long(argc, argv, "", known, NULL)) == 'm')
-                milliseconds = (unsigned)strtoul(optarg, NULL, 10);
+        while ((letter = getopt_long(argc, argv, "", known, NULL)) == 'm' || letter == 'p')
+                if (letter == 'm')
+                        milliseconds = (unsigned)strtoul(optarg, NULL, 10);
+                else
+                        b.planted = true;
         if (letter != -1 || (optind != argc && optind + 2 != argc)) {
-                fprintf(stderr, "usage: beside [--milliseconds N] [ORDER ACT]\n");
+                fprintf(stderr, "usage: beside [--milliseconds N] [--plant] [ORDER ACT]\n");
                 return 2;
         }
         b.context = cu_start(0);
         cu_load_kernels(&b.kernels);
         b.mismatches = cu_counter(1);
         for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++)
-                for (size_t j = 0; j < sizeof(acts) / sizeof(acts[0]); j++) {
-                        unsigned long lost;
-
-                        if (optind < argc && (strcmp(argv[optind], orders[i].name) != 0 ||
-                                              strcmp(argv[optind + 1], acts[j].name) != 0))
-                                continue;
-                        b.order = &orders[i];
-                        b.act = &acts[j];
-                        lost = run(&b, milliseconds);
-                        printf("%s %s laps %lu acts %lu lost %lu\n", orders[i].name, acts[j].name,
-                               b.laps, b.acts, lost);
-                        fflush(stdout);
-                }
+                for (size_t j = 0; j < sizeof(acts) / sizeof(acts[0]); j++)
+                        if (is_wanted(argv + optind, orders[i].name, acts[j].name))
+                                run(&b, &orders[i], &acts[j], milliseconds);
         CU_OK(cu.MemFreeHost(b.mismatches));
         return 0;
 }
