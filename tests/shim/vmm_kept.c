@@ -260,12 +260,13 @@ static void *trim_slowly(void *unused)
         return NULL;
 }
 
-static atomic_bool is_done;
+static atomic_bool is_there, is_done;
 
 static void *create_more(void *size)
 {
         CUmemGenericAllocationHandle handle;
 
+        atomic_store(&is_there, true);
         cr_expect_eq(create(&handle, *(const size_t *)size, 0), CUDA_SUCCESS);
         atomic_store(&is_done, true);
         return NULL;
@@ -275,14 +276,17 @@ static void *free_range(void *array)
 {
         const struct array *freed = array;
 
+        atomic_store(&is_there, true);
         cr_expect_eq(sp_on_cuMemAddressFree(freed->va, freed->size), CUDA_SUCCESS);
         atomic_store(&is_done, true);
         return NULL;
 }
 
-/* @work cannot be done before the driver has unmapped what is kept. */
-static void expect_to_wait(void *(*work)(void *), void *argument)
+/* @work cannot be done before the driver has unmapped what is kept. @call: a function of the driver
+ * that is called before that, or NULL. */
+static void expect_to_wait(void *(*work)(void *), void *argument, const char *call)
 {
+        uint64_t calls = call ? sim_calls(call) : 0;
         const struct timespec moment = {.tv_nsec = 20000000};
         pthread_t trimmer, worker;
 
@@ -292,6 +296,8 @@ static void expect_to_wait(void *(*work)(void *), void *argument)
         while (!atomic_load(&is_unmapping))
                 sched_yield();
         cr_assert_eq(pthread_create(&worker, NULL, work, argument), 0);
+        while (!atomic_load(&is_there) || (call && sim_calls(call) == calls))
+                sched_yield();
         nanosleep(&moment, NULL);
         cr_expect_not(atomic_load(&is_done));
         atomic_store(&may_unmap, true);
@@ -305,7 +311,7 @@ Test(vmm_kept, the_peak_is_kept_while_another_thread_gives_back)
 
         give(make(4 * MIB));
         sim_memory_high_reset(0);
-        expect_to_wait(create_more, &size);
+        expect_to_wait(create_more, &size, NULL);
         cr_expect_leq(sim_memory_high(0), 34 * MIB);
 }
 
@@ -315,7 +321,7 @@ Test(vmm_kept, what_another_thread_gives_back_is_waited_for)
 
         give(make(4 * MIB));
         sim_fail("cuMemCreate", 1, CUDA_ERROR_OUT_OF_MEMORY);
-        expect_to_wait(create_more, &size);
+        expect_to_wait(create_more, &size, "cuMemCreate");
 }
 
 Test(vmm_kept, addresses_that_the_program_still_has_are_unmapped_before_it_goes_on)
@@ -324,7 +330,7 @@ Test(vmm_kept, addresses_that_the_program_still_has_are_unmapped_before_it_goes_
 
         ok(sp_on_cuMemUnmap(array.va, array.size));
         ok(sp_on_cuMemRelease(array.handle));
-        expect_to_wait(free_range, &array);
+        expect_to_wait(free_range, &array, NULL);
 }
 
 #define THREADS 6
