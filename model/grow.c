@@ -13,6 +13,7 @@
 
 #define HOLES_MAX 16 /* looked at */
 #define WIDEN_MAX 8  /* neighbours on each side */
+#define WAYS_MAX  64 /* steps in which a request has others make way */
 
 /* Where a request would go. */
 struct plan {
@@ -223,14 +224,15 @@ static unsigned int cut(const struct plan *plan, const struct spm_measure *measu
         return count;
 }
 
-static void make_way(struct spm_model *model, struct spm_pool_state *pool, uint64_t size,
-                     const struct plan *plan, const struct spm_measure *measure,
-                     struct spm_actions *actions)
+/* Not for ever: of two requests each may move what the other has just obtained. */
+static void make_way(struct spm_model *model, struct spm_pool_state *pool,
+                     const struct spm_request *request, uint64_t size, const struct plan *plan,
+                     const struct spm_measure *measure, struct spm_actions *actions)
 {
         uint64_t target = measure->allowed > size ? measure->allowed - size : 0;
 
-        if (measure->exact || measure->whole || pool->config.release_needs_idle ||
-            pool->reserved_bytes <= target)
+        if (measure->exact || measure->whole || request->tries > WAYS_MAX ||
+            pool->config.release_needs_idle || pool->reserved_bytes <= target)
                 return;
         spm_trim_away(model, pool, target, plan->start, plan->end, actions);
 }
@@ -259,6 +261,7 @@ static enum spm_status grow_range(struct spm_model *model, const struct spm_want
 
 /* A segment of its own. */
 static enum spm_status grow_anywhere(struct spm_model *model, const struct spm_want *want,
+                                     const struct spm_request *request,
                                      const struct spm_measure *measure, struct spm_actions *actions)
 {
         static const struct plan nowhere;
@@ -281,7 +284,7 @@ static enum spm_status grow_anywhere(struct spm_model *model, const struct spm_w
                 usual = (config->initial_size + grain - 1) & ~(grain - 1);
         if (usual < need || measure->exact || measure->whole || past_cap(pool, usual))
                 usual = need;
-        make_way(model, pool, usual, &nowhere, measure, actions);
+        make_way(model, pool, request, usual, &nowhere, measure, actions);
         if (spm_actions_room(actions))
                 obtain(model, pool, &(struct piece){0, need}, usual, need, measure->exact, actions);
         return SPM_AGAIN;
@@ -312,12 +315,12 @@ enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *wan
         if (want->pool->config.range_size && find_place(want, size, &plan)) {
                 if (is_crowded(want->pool, &plan, &measure))
                         measure.cover = measure.least;
-                make_way(model, want->pool, plan.missing, &plan, &measure, actions);
+                make_way(model, want->pool, request, plan.missing, &plan, &measure, actions);
                 /* That has made new holes, and perhaps a better place. */
                 if (find_place(want, size, &plan))
                         return grow_range(model, want, &plan, &measure, actions);
         }
-        return grow_anywhere(model, want, &measure, actions);
+        return grow_anywhere(model, want, request, &measure, actions);
 }
 
 enum spm_status spm_grow_initial(struct spm_model *model, struct spm_pool_state *pool, size_t size)
