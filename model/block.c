@@ -12,11 +12,16 @@
 #include "ladder.h"
 #include "limbo.h"
 #include "magazine.h"
+#include "piece.h"
 #include "pool.h"
 #include "segment.h"
 #include "stamp.h"
 #include "state.h"
 #include "subject.h"
+
+/* Of the most that was in use, a batch; and bytes of one that is large enough in any pool. */
+#define BATCH_SHARE 16
+#define BATCH_LEAST ((uint64_t)8 << 20)
 
 /* Identifiers of the driver's buffers count up from 1; these do not meet them (Q5). */
 #define BUFFER_ID_BASE ((uint64_t)1 << 48)
@@ -307,22 +312,27 @@ static void wait_for_all(struct spm_model *model, struct spm_block *block,
                 wait_for_birth(model, block);
 }
 
-static bool is_full(const struct spm_model *model, const struct spm_stream_state *stream)
+/* Of a small pool less is a batch, so that it does not have to grow while it waits for one. */
+static bool is_full(const struct spm_model *model, const struct spm_stream_state *stream,
+                    const struct spm_pool_state *pool)
 {
+        uint64_t share = spm_most(pool->used_high / BATCH_SHARE, BATCH_LEAST);
+
         return stream->open_blocks >= model->config.batch_blocks ||
-               stream->open_bytes >= model->config.batch_bytes;
+               stream->open_bytes >= spm_least(share, model->config.batch_bytes);
 }
 
 /*
  * A batch of the context is stamped here, where the driver's own free would have waited for all
  * that the stamp covers. A per-thread stream can be stamped by nobody else (F5).
  */
-static void stamp_full(struct spm_model *model, struct spm_context_state *context,
-                       struct spm_stream_state *stream, struct spm_actions *actions)
+static void stamp_full(struct spm_model *model, const struct spm_pool_state *pool,
+                       struct spm_context_state *context, struct spm_stream_state *stream,
+                       struct spm_actions *actions)
 {
-        if (context && context->unstamped && is_full(model, context->line))
+        if (context && context->unstamped && is_full(model, context->line, pool))
                 spm_stamp_ask(model, context->line, false, actions);
-        if (stream && stream->kind == SPM_STREAM_PER_THREAD && is_full(model, stream) &&
+        if (stream && stream->kind == SPM_STREAM_PER_THREAD && is_full(model, stream, pool) &&
             spm_stamp_is_due(stream))
                 spm_stamp_ask(model, stream, true, actions);
 }
@@ -406,7 +416,7 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
          * (R1). */
         block->barred = context && stream;
         spm_limbo_put(model, block);
-        stamp_full(model, context, stream, actions);
+        stamp_full(model, pool, context, stream, actions);
         return spm_model_finish(model, SPM_OK, actions);
 }
 

@@ -70,7 +70,7 @@ bool spm_fit_ready_block(const struct spm_want *want, struct spm_fit *fit)
         return fit->block != NULL;
 }
 
-static struct spm_lane *own_lane(const struct spm_want *want)
+struct spm_lane *spm_fit_own_lane(const struct spm_want *want)
 {
         if (!want->stream || want->stream->capturing)
                 return NULL;
@@ -114,7 +114,7 @@ static void join_own(struct spm_model *model, const struct spm_want *want, struc
 
 bool spm_fit_ready_or_own(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit)
 {
-        struct spm_lane *lane = own_lane(want);
+        struct spm_lane *lane = spm_fit_own_lane(want);
         struct spm_block *own;
         uint64_t start;
 
@@ -253,13 +253,6 @@ bool spm_fit_internal(const struct spm_model *model, const struct spm_want *want
 
 /* stitching */
 
-static bool may_stitch(const struct spm_block *block, const struct spm_lane *lane)
-{
-        return spm_block_is(block, SPM_BLOCK_READY) ||
-               (spm_block_is(block, SPM_BLOCK_PENDING) && block->lane == lane && block->open &&
-                block->dep_count == 1);
-}
-
 /* Joins [@first, @end), which are such; the one freed last stands for all. */
 static struct spm_block *stitch(struct spm_model *model, struct spm_block *first,
                                 const struct spm_block *end)
@@ -289,15 +282,16 @@ static void widen(const struct spm_lane *lane, struct spm_block **first, struct 
 {
         unsigned int steps;
 
-        for (steps = 0; steps < CANDIDATES_MAX && may_stitch((*first)->previous, lane); steps++)
+        for (steps = 0; steps < CANDIDATES_MAX && spm_fit_may_stitch((*first)->previous, lane);
+             steps++)
                 *first = (*first)->previous;
-        for (steps = 0; steps < CANDIDATES_MAX && may_stitch(*end, lane); steps++)
+        for (steps = 0; steps < CANDIDATES_MAX && spm_fit_may_stitch(*end, lane); steps++)
                 *end = (*end)->next;
 }
 
 bool spm_fit_stitched(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit)
 {
-        struct spm_lane *lane = own_lane(want);
+        struct spm_lane *lane = spm_fit_own_lane(want);
         struct spm_block *block;
         unsigned int tried;
 

@@ -93,6 +93,17 @@ bool spm_fit_followed(const struct spm_model *model, const struct spm_want *want
 bool spm_fit_internal(const struct spm_model *model, const struct spm_want *want,
                       struct spm_fit *fit);
 
+/** spm_fit_own_lane() - of what the stream that asks has freed, or NULL. */
+struct spm_lane *spm_fit_own_lane(const struct spm_want *want);
+
+/** spm_fit_may_stitch() - can the stream of @lane have @block as a part of something larger? */
+static inline bool spm_fit_may_stitch(const struct spm_block *block, const struct spm_lane *lane)
+{
+        return spm_block_is(block, SPM_BLOCK_READY) ||
+               (spm_block_is(block, SPM_BLOCK_PENDING) && block->lane == lane && block->open &&
+                block->dep_count == 1);
+}
+
 /** spm_fit_stitched() - a block of the stream's own together with free neighbours, joined on the
  * way; a few of the largest are tried. */
 bool spm_fit_stitched(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit);

@@ -55,9 +55,11 @@ static bool past_cap(const struct spm_pool_state *pool, uint64_t size)
 
 /* where */
 
-static bool is_free(const struct spm_block *block)
+/* @own: what is freed to the stream that asks is as good, as it is stitched to what comes beside
+ * it. */
+static bool is_free(const struct spm_block *block, const struct spm_lane *own)
 {
-        return spm_block_is(block, SPM_BLOCK_READY) || spm_block_is(block, SPM_BLOCK_HOLE);
+        return spm_block_is(block, SPM_BLOCK_HOLE) || spm_fit_may_stitch(block, own);
 }
 
 /* The part of a hole that backs [start, end), in whole grains. Return: false if there is none. */
@@ -102,7 +104,8 @@ static void consider(struct plan *plan, struct spm_block *first, uint64_t start,
 }
 
 /* A hole, with the free tiles beside it: the request goes to one of the two ends. */
-static void consider_hole(struct plan *plan, struct spm_block *hole, size_t size, size_t align)
+static void consider_hole(struct plan *plan, const struct spm_lane *own, struct spm_block *hole,
+                          size_t size, size_t align)
 {
         const struct spm_block *last = hole;
         struct spm_block *first = hole;
@@ -110,9 +113,9 @@ static void consider_hole(struct plan *plan, struct spm_block *hole, size_t size
         uint64_t start;
         uint64_t end;
 
-        for (steps = 0; steps < WIDEN_MAX && is_free(first->previous); steps++)
+        for (steps = 0; steps < WIDEN_MAX && is_free(first->previous, own); steps++)
                 first = first->previous;
-        for (steps = 0; steps < WIDEN_MAX && is_free(last->next); steps++)
+        for (steps = 0; steps < WIDEN_MAX && is_free(last->next, own); steps++)
                 last = last->next;
         start = (first->address + (align - 1)) & ~(uint64_t)(align - 1);
         end = last->address + last->size;
@@ -123,7 +126,8 @@ static void consider_hole(struct plan *plan, struct spm_block *hole, size_t size
                 consider(plan, first, (end - size) & ~(uint64_t)(align - 1), size);
 }
 
-static bool find_place(const struct spm_want *want, size_t size, struct plan *plan)
+static void look(const struct spm_want *want, const struct spm_lane *own, size_t size,
+                 struct plan *plan)
 {
         size_t align = want->klass == SPM_NO_CLASS ? want->align : 1;
         const struct spm_heap *heap = want->heap;
@@ -133,9 +137,21 @@ static bool find_place(const struct spm_want *want, size_t size, struct plan *pl
         *plan = (struct plan){0};
         for (looked = 0; hole && looked < HOLES_MAX; looked++, hole = hole->right)
                 if (!hole->area->is_lone)
-                        consider_hole(plan, hole, size, align);
+                        consider_hole(plan, own, hole, size, align);
         if (heap->wild)
-                consider_hole(plan, heap->wild, size, align);
+                consider_hole(plan, own, heap->wild, size, align);
+}
+
+static bool find_place(const struct spm_want *want, const struct spm_request *request, size_t size,
+                       struct plan *plan)
+{
+        const struct spm_lane *own =
+                request->apart || want->klass != SPM_NO_CLASS ? NULL : spm_fit_own_lane(want);
+
+        look(want, own, size, plan);
+        /* Nothing is missing where it has freed so much, which was in vain. */
+        if (!plan->first && own)
+                look(want, NULL, size, plan);
         return plan->first != NULL;
 }
 
@@ -238,11 +254,12 @@ static void make_way(struct spm_model *model, struct spm_pool_state *pool,
 }
 
 static enum spm_status grow_range(struct spm_model *model, const struct spm_want *want,
-                                  const struct plan *plan, const struct spm_measure *measure,
-                                  struct spm_actions *actions)
+                                  struct spm_request *request, const struct plan *plan,
+                                  const struct spm_measure *measure, struct spm_actions *actions)
 {
         struct spm_pool_state *pool = want->pool;
         struct piece pieces[SPM_ACTIONS_MAX];
+        uint64_t bytes = 0;
         unsigned int count;
         unsigned int i;
 
@@ -255,7 +272,10 @@ static enum spm_status grow_range(struct spm_model *model, const struct spm_want
 
                 if (status)
                         return status;
+                bytes += pieces[i].size;
         }
+        /* If it is not found there then, it is not again where others may have been faster. */
+        request->apart = bytes >= plan->missing;
         return pool->config.provider == SPM_PROVIDER_MODEL ? SPM_OK : SPM_AGAIN;
 }
 
@@ -301,8 +321,7 @@ static bool is_crowded(const struct spm_pool_state *pool, const struct plan *pla
 }
 
 enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want,
-                             const struct spm_request *request, bool exact,
-                             struct spm_actions *actions)
+                             struct spm_request *request, bool exact, struct spm_actions *actions)
 {
         size_t size = wanted_size(want, request->tries > 1);
         struct spm_measure measure;
@@ -312,15 +331,25 @@ enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *wan
                 return SPM_E_OUT_OF_MEMORY;
         measure = spm_piece_measure(want->pool, size, exact);
         measure.whole = request->whole;
-        if (want->pool->config.range_size && find_place(want, size, &plan)) {
+        if (want->pool->config.range_size && find_place(want, request, size, &plan)) {
                 if (is_crowded(want->pool, &plan, &measure))
                         measure.cover = measure.least;
                 make_way(model, want->pool, request, plan.missing, &plan, &measure, actions);
                 /* That has made new holes, and perhaps a better place. */
-                if (find_place(want, size, &plan))
-                        return grow_range(model, want, &plan, &measure, actions);
+                if (find_place(want, request, size, &plan))
+                        return grow_range(model, want, request, &plan, &measure, actions);
         }
         return grow_anywhere(model, want, request, &measure, actions);
+}
+
+bool spm_grow_would_pass(const struct spm_want *want, const struct spm_request *request)
+{
+        const struct spm_pool_state *pool = want->pool;
+        size_t size = wanted_size(want, false);
+        struct plan plan;
+
+        return size && pool->config.range_size && find_place(want, request, size, &plan) &&
+               pool->reserved_bytes + plan.missing > spm_piece_measure(pool, size, false).allowed;
 }
 
 enum spm_status spm_grow_initial(struct spm_model *model, struct spm_pool_state *pool, size_t size)

@@ -6,7 +6,8 @@
  * Grow -- where more memory goes, and what makes way
  *
  * In a range, a request that no free block holds goes where the least is
- * missing: into a hole and the free blocks beside it. Holes that were used
+ * missing: into a hole and the free blocks beside it, or such as its stream has
+ * freed and may have again. Holes that were used
  * last are looked at first, and a fixed number of them, and always the end of
  * the range. Each hole on the way is backed in pieces (piece.h). Where idle
  * memory makes way, or will, all are of the usual size.
@@ -35,8 +36,11 @@
  * SPM_E_HOST_MEMORY.
  */
 enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want,
-                             const struct spm_request *request, bool exact,
-                             struct spm_actions *actions);
+                             struct spm_request *request, bool exact, struct spm_actions *actions);
+
+/** spm_grow_would_pass() - would the pool hold more than it may, if it grew by what is missing now?
+ */
+bool spm_grow_would_pass(const struct spm_want *want, const struct spm_request *request);
 
 /** spm_grow_initial() - back the first @size bytes of a MODEL provider's pool. */
 enum spm_status spm_grow_initial(struct spm_model *model, struct spm_pool_state *pool, size_t size);

@@ -14,6 +14,7 @@
 
 #include "grow.h"
 #include "limbo.h"
+#include "piece.h"
 #include "poll.h"
 #include "recall.h"
 #include "serve.h"
@@ -29,7 +30,18 @@
 
 #define RASH_GAP_MAX 7 /* large requests between two questions that were in vain */
 
-enum rung { START, POLLED, CROWDED, GROWING, INTERNAL, WAITING, RELEASING, REGROWING, TOP };
+enum rung {
+        START,
+        POLLED,
+        CROWDED,
+        SPARING,
+        GROWING,
+        INTERNAL,
+        WAITING,
+        RELEASING,
+        REGROWING,
+        TOP
+};
 
 static void step_to(struct spm_request *request, enum rung rung)
 {
@@ -211,7 +223,12 @@ static SPM_COLD enum spm_status climb(struct spm_model *model, const struct spm_
         case CROWDED:
                 if (!request->tries && want->pool->magazines)
                         spm_magazine_recall(model, want->pool);
-                return go_on(request, spm_poll_ask_all(model, want, request, actions), GROWING);
+                return go_on(request, spm_poll_ask_all(model, want, request, actions), SPARING);
+        case SPARING:
+                return go_on(request,
+                             request->may_wait && spm_grow_would_pass(want, request) &&
+                                     spm_wait_ask_own(want, request, actions),
+                             GROWING);
         case GROWING:
         case REGROWING:
                 status = SPM_E_OUT_OF_MEMORY;
@@ -274,7 +291,7 @@ static void learn_rashness(struct spm_pool_state *pool, const struct spm_block *
 static void note_served(struct spm_pool_state *pool, const struct spm_block *block,
                         const struct spm_request *request)
 {
-        uint64_t busy = pool->rounded_bytes + pool->pending_bytes;
+        uint64_t busy = spm_piece_busy(pool);
 
         pool->hits += !block->fresh;
         learn_rashness(pool, block, request);

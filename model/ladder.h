@@ -13,14 +13,17 @@
  *              have waited and too much has gathered (O3)
  *   gather     take the blocks of magazines back, and ask of every stream
  *              whether it is idle
+ *   spare      before the sole stream's heap (work.h) passes what the pool may
+ *              hold (grow.h), wait for what was freed to it, oldest first
  *   grow       ask for more segments
  *   internal   memory is short: order the stream behind another's free
  *   wait       for what is pending, on the host
  *   release    segments that do not fit, so that the driver can join them
  *   regrow     exactly what is needed
  *
- * Nothing before "internal" makes a stream or, but for O3, the host wait for
- * anything that it would not wait for without us (G5, I6).
+ * Nothing before "internal" makes a stream or, but for O3 and what cuMemFree()
+ * would have waited for, the host wait for anything that it would not wait for
+ * without us (G5, I6).
  */
 
 #include <streampool/model.h>

@@ -10,6 +10,7 @@
 #define SHARE 32 /* of the pool, a piece */
 
 /* In grains, that is, as a rule in 2 MiB. */
+#define SLACK_LEAST  8 /* what a pool may hold idle */
 #define MIDDLE_BLOCK 8
 #define LARGE_BLOCK  128
 #define LARGE_PIECE  64 /* the least under a large block, the most under others */
@@ -31,6 +32,15 @@ static uint64_t piece_of(const struct spm_pool_state *pool, uint64_t of)
         return (piece + grain - 1) & ~(grain - 1);
 }
 
+/* Idle for good measure. In a small pool more than a piece: what moves there costs more than it
+ * saves. */
+static uint64_t slack(const struct spm_pool_state *pool, uint64_t high)
+{
+        uint64_t piece = piece_of(pool, high);
+
+        return pool->is_short ? piece : spm_most(piece, SLACK_LEAST * pool->config.grain);
+}
+
 uint64_t spm_piece_allowed(const struct spm_pool_state *pool, uint64_t high)
 {
         switch (pool->config.growth) {
@@ -41,7 +51,7 @@ uint64_t spm_piece_allowed(const struct spm_pool_state *pool, uint64_t high)
         case SPM_GROWTH_BALANCED:
                 break;
         }
-        return high + high / 64 + piece_of(pool, high);
+        return high + high / 64 + slack(pool, high);
 }
 
 /* A share of @of bytes, a power of two as well. */
@@ -93,7 +103,7 @@ static uint64_t cover_piece(const struct spm_pool_state *pool, uint64_t size, ui
 
 struct spm_measure spm_piece_measure(const struct spm_pool_state *pool, uint64_t size, bool exact)
 {
-        uint64_t busy = pool->rounded_bytes + pool->pending_bytes + size;
+        uint64_t busy = spm_piece_busy(pool) + size;
         uint64_t allowed = spm_piece_allowed(pool, spm_most(busy, pool->busy_high));
         uint64_t piece;
         uint64_t least;

@@ -35,6 +35,7 @@
 #include <stdint.h>
 
 #include "pool.h"
+#include "work.h"
 
 struct spm_measure {
         uint64_t piece;
@@ -47,6 +48,13 @@ struct spm_measure {
 
 /** spm_piece_measure() - for a block of @size. */
 struct spm_measure spm_piece_measure(const struct spm_pool_state *pool, uint64_t size, bool exact);
+
+/** spm_piece_busy() - bytes that nobody else could have: in use, or pending. What is pending while
+ * one stream has all work is that one's to have again, and is waited for before the pool grows. */
+static inline uint64_t spm_piece_busy(const struct spm_pool_state *pool)
+{
+        return pool->rounded_bytes + (spm_work_sole(pool->work) ? 0 : pool->pending_bytes);
+}
 
 /** spm_piece_allowed() - bytes that a pool may hold which had @high in use. */
 uint64_t spm_piece_allowed(const struct spm_pool_state *pool, uint64_t high);

@@ -86,6 +86,16 @@ bool spm_wait_ask_pressure(const struct spm_want *want, struct spm_request *requ
         return unseen > limit && wait_batch(want, request, actions);
 }
 
+bool spm_wait_ask_own(const struct spm_want *want, struct spm_request *request,
+                      struct spm_actions *actions)
+{
+        const struct spm_stream_state *sole = spm_work_sole(want->pool->work);
+
+        if (!sole || !want->pool->pending_bytes || !spm_poll_owner(want))
+                return false;
+        return wait_own(sole, request, actions) || wait_batch(want, request, actions);
+}
+
 static void ask_sync(struct spm_actions *actions, const struct spm_context_state *context)
 {
         spm_action_add(actions, SPM_ACT_SYNC_CONTEXT)->context = context->object.id;

@@ -65,15 +65,15 @@ Test(ladder, a_size_nobody_can_provide_is_out_of_memory)
 
 Test(ladder, a_synchronous_miss_stamps_and_asks_once)
 {
-        uint64_t a = bench_alloc(bench.sync, 0, 16 * MIB);
+        uint64_t a = bench_alloc(bench.sync, 0, 4 * MIB);
 
-        bench_alloc(bench.sync, 0, 16 * MIB);
+        bench_alloc(bench.sync, 0, 4 * MIB);
         bench_free(a, 0);
-        bench_alloc(bench.sync, 0, 16 * MIB);
+        bench_alloc(bench.sync, 0, 4 * MIB);
         cr_expect_str_eq(bench.log, "RPG");
-        bench_alloc(bench.sync, 0, 16 * MIB);
+        bench_alloc(bench.sync, 0, 4 * MIB);
         bench.device_done = true;
-        cr_expect_eq(bench_alloc(bench.sync, 0, 16 * MIB), a);
+        cr_expect_eq(bench_alloc(bench.sync, 0, 4 * MIB), a);
         cr_expect_str_eq(bench.log, "PD", "the stamp is there already");
 }
 
@@ -178,10 +178,10 @@ Test(ladder, another_threads_stream_is_never_asked)
         spm_stream own;
 
         spm_stream_add(bench.model, bench.context, SPM_STREAM_PER_THREAD, &own);
-        bench_free(bench_alloc(bench.async, own, 16 * MIB), own);
+        bench_free(bench_alloc(bench.async, own, 4 * MIB), own);
         cr_expect_str_eq(bench.log, "");
-        bench_alloc(bench.async, bench.t, 16 * MIB);
-        bench_alloc(bench.async, bench.t, 16 * MIB);
+        bench_alloc(bench.async, bench.t, 4 * MIB);
+        bench_alloc(bench.async, bench.t, 4 * MIB);
         cr_expect_null(strchr(bench.log, 'p'), "F5");
         bench_free(bench_alloc(bench.async, own, 32 * MIB), own);
         cr_expect_str_eq(bench.log, "R", "its own free stamps it, nobody else can");
@@ -241,13 +241,13 @@ Test(ladder, a_shortage_waits_for_batches_the_oldest_first)
 
 Test(ladder, where_no_stamp_is_to_be_had_the_context_is_waited_for)
 {
-        uint64_t a = bench_alloc(bench.sync, 0, 16 * MIB);
+        uint64_t a = bench_alloc(bench.sync, 0, 4 * MIB);
 
-        bench_alloc(bench.sync, 0, 16 * MIB);
+        bench_alloc(bench.sync, 0, 4 * MIB);
         bench_free(a, 0);
         bench.no_records = true;
         bench.no_memory = true;
-        cr_expect_eq(bench_alloc(bench.sync, 0, 16 * MIB), a);
+        cr_expect_eq(bench_alloc(bench.sync, 0, 4 * MIB), a);
         cr_expect_not_null(strchr(bench.log, 'S'));
 }
 
@@ -406,11 +406,11 @@ Test(ladder, a_growth_that_comes_first_is_not_the_last_resort_and_the_one_after_
 
 Test(ladder, refused_the_first_growth_a_request_waits_for_what_was_freed)
 {
-        uint64_t a = bench_alloc(bench.sync, 0, 16 * MIB);
+        uint64_t a = bench_alloc(bench.sync, 0, 4 * MIB);
 
         bench_free(a, 0);
         bench.thrifty = true;
-        cr_expect_eq(bench_alloc(bench.sync, 0, 16 * MIB), a);
+        cr_expect_eq(bench_alloc(bench.sync, 0, 4 * MIB), a);
         cr_expect_str_eq(bench.log, "RPGhD");
 }
 
@@ -426,10 +426,10 @@ Test(ladder, refused_the_first_growth_a_stream_waits_for_what_another_freed)
 
 Test(ladder, refused_the_first_growth_a_request_gives_back_what_does_not_fit)
 {
-        uint64_t a = bench_alloc(bench.sync, 0, 16 * MIB);
+        uint64_t a = bench_alloc(bench.sync, 0, 4 * MIB);
 
         bench_free(a, 0);
         bench.thrifty = true;
-        bench_alloc(bench.sync, 0, 32 * MIB);
+        bench_alloc(bench.sync, 0, 8 * MIB);
         cr_expect_str_eq(bench.log, "RPGhDXG");
 }

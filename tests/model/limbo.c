@@ -62,13 +62,33 @@ Test(limbo, a_batch_is_stamped_when_it_is_full)
 
 Test(limbo, a_batch_is_stamped_when_it_is_large)
 {
-        uint64_t a = bench_alloc(bench.sync, 0, 20 * MIB);
-        uint64_t b = bench_alloc(bench.sync, 0, 20 * MIB);
+        uint64_t a = bench_alloc(bench.sync, 0, 6 * MIB);
+        uint64_t b = bench_alloc(bench.sync, 0, 6 * MIB);
 
         bench_free(a, 0);
         cr_expect_str_eq(bench.log, "");
         bench_free(b, 0);
-        cr_expect_str_eq(bench.log, "R");
+        cr_expect_str_eq(bench.log, "R", "8 MiB are in any pool");
+}
+
+Test(limbo, of_a_larger_pool_more_is_a_batch)
+{
+        uint64_t a = bench_alloc(bench.sync, 0, 12 * MIB);
+        uint64_t b = bench_alloc(bench.sync, 0, 12 * MIB);
+        uint64_t c = bench_alloc(bench.sync, 0, 20 * MIB);
+        uint64_t d = bench_alloc(bench.sync, 0, 20 * MIB);
+        uint64_t rest = bench_alloc(bench.sync, 0, 192 * MIB);
+
+        bench_free(a, 0);
+        cr_expect_str_eq(bench.log, "");
+        bench_free(b, 0);
+        cr_expect_str_eq(bench.log, "R", "a sixteenth of what was in use");
+        bench_alloc(bench.sync, 0, 1024 * MIB);
+        bench_free(c, 0);
+        cr_expect_str_eq(bench.log, "");
+        bench_free(d, 0);
+        cr_expect_str_eq(bench.log, "R", "but never more than batch_bytes");
+        bench_free(rest, 0);
 }
 
 Test(limbo, a_stamp_that_could_not_be_recorded_stands_for_nothing)

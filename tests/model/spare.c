@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Spare -- what a stream has freed and may have again, when its pool would grow
+ *
+ * It grows beside that, so that little is missing. And a pool that would hold
+ * more than it may waits for what was freed to the sole stream: it could not move.
+ */
+
+#include <string.h>
+
+#include "bench.h"
+
+#define RANGE ((uint64_t)1 << 45)
+#define LARGE (40 * MIB)
+
+static void watch(void)
+{
+        bench_set_up();
+        bench_watch();
+}
+
+TestSuite(spare, .init = watch, .fini = bench_tear_down);
+
+static spm_pool pool_of(enum spm_pool_kind kind)
+{
+        struct spm_pool_config config = {
+                .kind = kind,
+                .context = kind == SPM_POOL_SYNC ? bench.context : 0,
+                .range_base = RANGE,
+                .range_size = (uint64_t)1 << 40,
+                .pending_limit = SIZE_MAX,
+                .release_threshold = SIZE_MAX,
+        };
+
+        return bench_pool(config);
+}
+
+static uint64_t grown(void)
+{
+        return bench_seen(SPM_ACT_GROW);
+}
+
+/* Two blocks of LARGE, of which the one at @which is freed; the device is behind. */
+static spm_pool one_freed(unsigned int which, uint64_t *freed)
+{
+        spm_pool pool = pool_of(SPM_POOL_SYNC);
+        uint64_t at[2];
+
+        at[0] = bench_alloc(pool, 0, LARGE);
+        at[1] = bench_alloc(pool, 0, LARGE);
+        bench_submit(bench.s);
+        bench_free(at[which], 0);
+        bench_submit(bench.s);
+        cr_assert_str_eq(bench.log, "R");
+        *freed = at[which];
+        return pool;
+}
+
+/* growing beside it */
+
+Test(spare, a_synchronous_pool_grows_beside_what_was_freed)
+{
+        uint64_t freed;
+        spm_pool pool = one_freed(1, &freed);
+
+        cr_expect_eq(bench_alloc(pool, 0, LARGE + 4 * MIB), freed);
+        cr_expect_eq(grown(), 4 * MIB);
+        cr_expect_null(strchr(bench.log, 'H'), "%s", bench.log);
+}
+
+Test(spare, so_does_an_asynchronous_one_for_the_stream_that_freed)
+{
+        spm_pool pool = pool_of(SPM_POOL_ASYNC);
+        uint64_t freed = bench_alloc(pool, bench.s, LARGE);
+
+        bench_free(freed, bench.s);
+        cr_expect_eq(bench_alloc(pool, bench.s, LARGE + 4 * MIB), freed);
+        cr_expect_eq(grown(), 4 * MIB);
+}
+
+Test(spare, but_not_for_another_stream)
+{
+        spm_pool pool = pool_of(SPM_POOL_ASYNC);
+        uint64_t freed = bench_alloc(pool, bench.s, LARGE);
+
+        bench_free(freed, bench.s);
+        cr_expect_neq(bench_alloc(pool, bench.t, LARGE + 4 * MIB), freed);
+        cr_expect_eq(grown(), LARGE + 4 * MIB);
+}
+
+/* 20 MiB that are live, so that what is beside them stays apart, and @size more. */
+static uint64_t behind_a_live_one(spm_pool pool, size_t size)
+{
+        bench_alloc(pool, bench.s, 20 * MIB);
+        return bench_alloc(pool, bench.s, size);
+}
+
+/* Of what was freed the largest are looked at, and what is beside these holes is not among them. */
+Test(spare, what_is_not_found_beside_it_is_had_elsewhere)
+{
+        spm_pool pool = pool_of(SPM_POOL_ASYNC);
+        struct spm_actions actions;
+        uint64_t before[4];
+        uint64_t gone[4];
+        uint64_t large[10];
+        int i;
+
+        for (i = 0; i < 4; i++) {
+                before[i] = behind_a_live_one(pool, 20 * MIB);
+                gone[i] = bench_alloc(pool, bench.s, 40 * MIB);
+        }
+        for (i = 0; i < 10; i++)
+                large[i] = behind_a_live_one(pool, LARGE);
+        behind_a_live_one(pool, 2 * MIB);
+        for (i = 0; i < 4; i++)
+                bench_free(gone[i], bench.s);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        cr_assert_eq(spm_trim(bench.model, pool, 0, NULL, &actions), SPM_OK);
+        for (i = 0; i < 4; i++)
+                bench_free(before[i], bench.s);
+        for (i = 0; i < 10; i++)
+                bench_free(large[i], bench.s);
+
+        bench_alloc(pool, bench.s, 58 * MIB);
+        cr_expect_leq(grown(), (38 + 58) * MIB, "once beside it, and once not");
+}
+
+/* waiting for it */
+
+/* 80 MiB were in use, and 100 will be: 1.6 and 16 more may be held, and 60 are missing behind 80.
+ */
+Test(spare, before_a_pool_passes_what_it_may_hold_it_waits)
+{
+        uint64_t freed;
+        spm_pool pool = one_freed(0, &freed);
+
+        bench_alloc(pool, 0, 60 * MIB);
+        cr_expect_not_null(strstr(bench.log, "PH"), "%s", bench.log);
+        cr_expect_leq(bench_stats(pool).reserved_high, 118 * MIB);
+        cr_expect_gt(bench_stats(pool).moves, 0, "what has become ready");
+}
+
+/* While the device keeps up nothing is freed to one stream, and a batch has one stamp. */
+Test(spare, it_waits_for_what_waits_for_the_whole_context_as_well)
+{
+        spm_pool pool = pool_of(SPM_POOL_SYNC);
+        uint64_t a = bench_alloc(pool, 0, 20 * MIB);
+        int i;
+
+        bench_alloc(pool, 0, LARGE);
+        bench_submit(bench.s);
+        bench.device_done = true;
+        for (i = 0; i < 100; i++) {
+                bench_free(a, 0);
+                bench_submit(bench.s);
+                a = bench_alloc(pool, 0, 20 * MIB);
+        }
+        bench.device_done = false;
+        bench_free(a, 0);
+        bench_submit(bench.s);
+        cr_assert_str_eq(bench.log, "", "R2");
+        bench_alloc(pool, 0, LARGE);
+        cr_expect_not_null(strstr(bench.log, "PH"), "%s", bench.log);
+        cr_expect_leq(bench_stats(pool).reserved_high, (80 + 1 + 16) * MIB);
+}
+
+Test(spare, within_what_it_may_hold_it_does_not)
+{
+        spm_pool pool = pool_of(SPM_POOL_SYNC);
+        uint64_t a = bench_alloc(pool, 0, 4 * MIB);
+
+        bench_alloc(pool, 0, LARGE);
+        bench_submit(bench.s);
+        bench_free(a, 0);
+        bench_submit(bench.s);
+        bench_alloc(pool, 0, 12 * MIB);
+        cr_expect_null(strchr(bench.log, 'H'), "%s", bench.log);
+        cr_expect_eq(grown(), 12 * MIB);
+}
+
+Test(spare, while_several_streams_have_work_it_does_not)
+{
+        uint64_t freed;
+        spm_pool pool = one_freed(0, &freed);
+
+        bench_submit(bench.t);
+        bench_alloc(pool, 0, 60 * MIB);
+        cr_expect(!strpbrk(bench.log, "HhS"), "%s", bench.log);
+}
+
+Test(spare, who_may_not_wait_does_not)
+{
+        struct spm_allocation allocation;
+        uint64_t freed;
+        spm_pool pool = one_freed(0, &freed);
+
+        cr_expect_eq(bench_try(pool, 0, 60 * MIB, false, &allocation), SPM_OK);
+        cr_expect(!strpbrk(bench.log, "HhS"), "%s", bench.log);
+}
+
+/* The driver would not have waited for that. */
+Test(spare, it_does_not_wait_for_what_was_freed_in_the_order_of_a_stream)
+{
+        spm_pool pool = pool_of(SPM_POOL_SYNC);
+        uint64_t a = bench_alloc(pool, 0, LARGE);
+
+        bench_alloc(pool, 0, LARGE);
+        bench_submit(bench.s);
+        bench_free(a, bench.s);
+        bench_submit(bench.s);
+        bench_alloc(pool, 0, 60 * MIB);
+        cr_expect(!strpbrk(bench.log, "HhS"), "%s", bench.log);
+}
