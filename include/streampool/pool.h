@@ -39,8 +39,8 @@ enum spm_provider {
 /*
  * How much memory a pool may hold beyond the most that was in use at once, and what it does to
  * stay there: before it grows past that it moves idle segments to where they are needed, which
- * costs an unmapping and a mapping each. Of a synchronous pool, while one stream alone has work, the
- * host waits then for what was freed, which could not be moved.
+ * costs an unmapping and a mapping each. Of a synchronous pool, while one stream alone has work,
+ * the host waits then for what was freed, which could not be moved.
  *
  *   mode       slack                segments             blocks from slabs
  *   balanced   1/64 + a segment, at 1/32 of the pool,    up to 32 KiB
