@@ -14,6 +14,8 @@
 #define HOLES_MAX 16 /* looked at */
 #define WIDEN_MAX 8  /* neighbours on each side */
 #define WAYS_MAX  64 /* steps in which a request has others make way */
+#define LITTLE    4 /* of a piece, what is too little to move as long as it is no more in all than */
+#define LITTLES   4 /* grains beyond what the pool may hold */
 
 /* Where a request would go. */
 struct plan {
@@ -240,7 +242,8 @@ static unsigned int cut(const struct plan *plan, const struct spm_measure *measu
         return count;
 }
 
-/* Not for ever: of two requests each may move what the other has just obtained. */
+/* Not for ever: of two requests each may move what the other has just obtained. To move a little
+ * costs as much as to move a piece, and more will be wanted there soon. */
 static void make_way(struct spm_model *model, struct spm_pool_state *pool,
                      const struct spm_request *request, uint64_t size, const struct plan *plan,
                      const struct spm_measure *measure, struct spm_actions *actions)
@@ -250,7 +253,11 @@ static void make_way(struct spm_model *model, struct spm_pool_state *pool,
         if (measure->exact || measure->whole || request->tries > WAYS_MAX ||
             pool->config.release_needs_idle || pool->reserved_bytes <= target)
                 return;
-        spm_trim_away(model, pool, target, plan->start, plan->end, actions);
+        spm_trim_away(model, pool, target, measure->piece / LITTLE, plan->start, plan->end,
+                      actions);
+        if (measure->piece / LITTLE > pool->config.grain)
+                target += LITTLES * pool->config.grain;
+        spm_trim_away(model, pool, target, 0, plan->start, plan->end, actions);
 }
 
 static enum spm_status grow_range(struct spm_model *model, const struct spm_want *want,

@@ -14,9 +14,10 @@
  *
  * A pool may hold what was in use at its peak, plus a slack and one piece (enum
  * spm_growth). Before it passes that, segments that nobody uses are released,
- * those idle for longest first: they move. So memory follows the program
- * around in its range, and a program whose blocks vary in size does not
- * collect free pieces of every size.
+ * those idle for longest first: they move. What is much smaller than a piece goes
+ * last, and only when the pool would pass it by more than a few grains. So memory follows the
+ * program around in its range, and a program whose blocks vary in size does not collect free pieces
+ * of every size.
  *
  * Without a range a segment is as large as the request, at least as large as a
  * piece, and released when it is idle as a whole.

@@ -17,6 +17,7 @@ struct limits {
         uint64_t ready;    /* and so many ready */
         uint64_t from;     /* and all of [from, to) */
         uint64_t to;
+        uint64_t least;    /* what is smaller stays */
         unsigned int room; /* and room for so many actions */
         bool moves;
 };
@@ -171,7 +172,7 @@ static bool trim_block(struct spm_model *model, struct spm_block *block,
                 bool is_large = spm_pool_is_large(pool, segment->size);
                 uint64_t stays = is_large ? limits->large : limits->reserved;
 
-                if (pool->reserved_bytes < stays + segment->size ||
+                if (segment->size < limits->least || pool->reserved_bytes < stays + segment->size ||
                     pool->ready_bytes < limits->ready + segment->size ||
                     (segment->base < limits->to && limits->from < segment->base + segment->size)) {
                         segment = before;
@@ -236,9 +237,10 @@ bool spm_trim_decay(struct spm_model *model, struct spm_pool_state *pool, uint64
 }
 
 void spm_trim_away(struct spm_model *model, struct spm_pool_state *pool, uint64_t enough,
-                   uint64_t from, uint64_t to, struct spm_actions *actions)
+                   uint64_t least, uint64_t from, uint64_t to, struct spm_actions *actions)
 {
-        struct limits limits = {.enough = enough, .from = from, .to = to, .room = 1, .moves = true};
+        struct limits limits = {
+                .enough = enough, .from = from, .to = to, .least = least, .room = 1, .moves = true};
         uint64_t released = 0;
 
         trim_spanning(model, pool, &limits, &released, actions);

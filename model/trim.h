@@ -40,12 +40,13 @@ bool spm_trim_decay(struct spm_model *model, struct spm_pool_state *pool, uint64
 /**
  * spm_trim_away() - make way for a growth elsewhere in the pool
  * @enough: until the pool reserves no more than so many bytes, if that is to be had
+ * @least:  what is smaller stays
  * @from:   nothing of [@from, @to), where the growth will be
  *
  * Leaves room for one action at least.
  */
 void spm_trim_away(struct spm_model *model, struct spm_pool_state *pool, uint64_t enough,
-                   uint64_t from, uint64_t to, struct spm_actions *actions);
+                   uint64_t least, uint64_t from, uint64_t to, struct spm_actions *actions);
 
 /**
  * spm_trim_break() - a block of @size bytes is to be at @start in @block, which is free

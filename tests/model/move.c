@@ -140,3 +140,66 @@ Test(move, a_made_up_pool_grows_and_moves_without_actions)
         cr_expect_eq(bench_stats(pool).moves, 24);
         cr_expect_eq(reserved(pool), 640 * MIB);
 }
+
+/* 640 MiB in blocks of 32, after @little MiB that are in grains and idle now. */
+static spm_pool with_little(unsigned int little, uint64_t large[20])
+{
+        spm_pool pool = range_pool(SPM_GROWTH_BALANCED);
+        uint64_t at[64];
+        unsigned int i;
+
+        for (i = 0; i < little; i++)
+                at[i] = bench_climb(pool, MIB);
+        for (i = 0; i < 20; i++)
+                large[i] = bench_climb(pool, 32 * MIB);
+        for (i = 0; i < little; i++)
+                bench_free(at[i], 0);
+        cr_assert_eq(reserved(pool), (640 + little) * MIB);
+        return pool;
+}
+
+static uint64_t grains_moved(void)
+{
+        uint64_t bytes = 0;
+        unsigned int i;
+
+        for (i = 0; i < bench.seen_count; i++)
+                if (bench.seen[i].kind == SPM_ACT_RELEASE && bench.seen[i].size == 2 * MIB)
+                        bytes += bench.seen[i].size;
+        return bytes;
+}
+
+Test(move, what_is_little_moves_last)
+{
+        uint64_t large[20];
+        spm_pool pool = with_little(8, large);
+        int i;
+
+        for (i = 0; i < 20; i += 2)
+                bench_free(large[i], 0);
+        for (i = 0; i < 3; i++)
+                cr_assert_neq(bench_climb(pool, 48 * MIB), 0);
+        cr_expect_gt(bench_stats(pool).moves, 0);
+        cr_expect_eq(grains_moved(), 0, "though it is idle for longest");
+}
+
+/* 688 MiB will be in use, and 10.75 and 16 more may be held: here that is passed by 5.25. */
+Test(move, what_is_little_stays_where_it_is_not_much)
+{
+        uint64_t large[20];
+        spm_pool pool = with_little(32, large);
+
+        cr_assert_neq(bench_climb(pool, 48 * MIB), 0);
+        cr_expect_eq(grains_moved(), 0);
+        cr_expect_eq(reserved(pool), 720 * MIB);
+}
+
+/* Here by 13.25, of which 8 are no matter. */
+Test(move, what_is_little_and_much_moves_until_it_is_not)
+{
+        uint64_t large[20];
+        spm_pool pool = with_little(40, large);
+
+        cr_assert_neq(bench_climb(pool, 48 * MIB), 0);
+        cr_expect_eq(grains_moved(), 6 * MIB);
+}
