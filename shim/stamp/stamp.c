@@ -168,12 +168,19 @@ CUresult sp_stamp_poll(const struct sp_stamp *stamp)
         return result;
 }
 
+/* Looks before the first nap, of a microsecond each or so: most waits are shorter than a nap, which
+ * takes 150 of them. */
+#define LOOKS 200
+
 static CUresult wait_patiently(const struct sp_stamp *stamp)
 {
         struct timespec nap = {.tv_nsec = 100 * 1000};
         unsigned int naps = SP_STAMP_PATIENCE_MS * 10;
+        unsigned int looks = LOOKS;
         CUresult result = sp_stamp_poll(stamp);
 
+        while (result == CUDA_ERROR_NOT_READY && looks--)
+                result = sp_stamp_poll(stamp);
         while (result == CUDA_ERROR_NOT_READY && naps--) {
                 nanosleep(&nap, NULL);
                 result = sp_stamp_poll(stamp);

@@ -121,6 +121,14 @@ Test(in_vain, a_wait_is_not_begun_anew_for_a_while)
         expect_a_look();
 }
 
+Test(in_vain, what_ends_soon_is_waited_for_without_a_nap)
+{
+        sim_poll_cost(KERNEL_NS / 100);
+        naps = 0;
+        cr_expect(sp_relieve_device(sp_context_current()->device, 0));
+        cr_expect_eq(naps, 0, "%u naps", naps);
+}
+
 Test(in_vain, another_context_is_waited_for_all_the_same)
 {
         CUcontext other;
