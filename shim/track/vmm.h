@@ -35,7 +35,8 @@
  *
  * How much is kept, oldest first to go: 64 MiB a device (what another process may
  * be waiting for is more), and no more than what the program has given back since
- * its cuMemCreate memory was at its peak. So it never holds more than without us.
+ * its cuMemCreate memory was at its peak, and 16 MiB; without these, where there is
+ * a limit, or growth is tight. So it never holds more, or hardly more, than without us.
  * Until it goes it counts against a limit. Memory that has been idle for
  * STREAMPOOL_DECAY goes, too.
  *

@@ -17,6 +17,7 @@
 
 #define SP_VMM_LARGEST   ((size_t)32 << 20)
 #define SP_VMM_KEPT_MOST ((size_t)64 << 20)
+#define SP_VMM_SLACK     ((size_t)16 << 20) /* beyond the peak */
 #define SP_VMM_DEVICES   32
 
 struct sp_vmm_range;

@@ -9,6 +9,7 @@
  * for the end of the errand.
  */
 
+#include "base/config.h"
 #include "base/log.h"
 #include "report/counters.h"
 #include "track/ledger.h"
@@ -312,7 +313,13 @@ void sp_vmm_tick(void)
 
 /* room for more */
 
-/* Within a limit that is enough as well: what was within it once is again. */
+/* A program that uses a few sizes in turn is never at its peak in all of them. With a limit there
+ * is none: what was within it once is again. */
+static uint64_t slack(void)
+{
+        return sp_limit_is_set() || sp_config()->growth == SP_GROWTH_TIGHT ? 0 : SP_VMM_SLACK;
+}
+
 static bool is_too_much(int device)
 {
         uint64_t held;
@@ -320,7 +327,7 @@ static bool is_too_much(int device)
 
         sp_vmm_enter(0, 0, 0);
         held = kept_locked(device) + sp_vmm_going_locked(device);
-        is_more = held && held > sp_ledger_below_peak(device, being_created[device]);
+        is_more = held && held > sp_ledger_below_peak(device, being_created[device]) + slack();
         sp_vmm_leave();
         return is_more;
 }
