@@ -103,6 +103,7 @@ MICRO = (
     Figure("pair.sync", "hot pair, cuMemAlloc and cuMemFree, 4 KiB", "ns", "<= 60"),
     Figure("pair.async", "hot pair, cuMemAllocAsync and cuMemFreeAsync, 64 KiB", "ns", "<= 60"),
     Figure("pair.legacy", "the same on the legacy stream", "ns", "<= 60"),
+    Figure("pair.pinned", "hot pair, cuMemHostAlloc and cuMemFreeHost, 8 bytes", "ns"),
     Figure("churn.sync", "churn, 4096 live, cuMemAlloc", "ns", "<= 120"),
     Figure("churn.async", "churn, 4096 live, cuMemAllocAsync", "ns", "<= 120"),
     Figure("threads.1", "1 thread", "Mpairs/s", "", True),

@@ -64,8 +64,26 @@ static CUresult give_async(CUdeviceptr p, CUstream stream)
         return cu.MemFreeAsync(p, stream);
 }
 
+/* Addresses of the host are addresses of the device, too. */
+static CUresult take_pinned(CUdeviceptr *p, size_t bytes, CUstream stream)
+{
+        void *host = NULL;
+        CUresult result = cu.MemHostAlloc(&host, bytes, 0);
+
+        (void)stream;
+        *p = (CUdeviceptr)(uintptr_t)host;
+        return result;
+}
+
+static CUresult give_pinned(CUdeviceptr p, CUstream stream)
+{
+        (void)stream;
+        return cu.MemFreeHost((void *)(uintptr_t)p);
+}
+
 const struct micro_family micro_sync = {"sync", take_sync, give_sync};
 const struct micro_family micro_async = {"async", take_async, give_async};
+const struct micro_family micro_pinned = {"pinned", take_pinned, give_pinned};
 
 void micro_figure(const char *part, const char *name, double value)
 {

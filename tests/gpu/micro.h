@@ -35,8 +35,9 @@ struct micro_family {
         CUresult (*give)(CUdeviceptr p, CUstream stream);
 };
 
-extern const struct micro_family micro_sync;  /* cuMemAlloc, cuMemFree */
-extern const struct micro_family micro_async; /* cuMemAllocAsync, cuMemFreeAsync */
+extern const struct micro_family micro_sync;   /* cuMemAlloc, cuMemFree */
+extern const struct micro_family micro_async;  /* cuMemAllocAsync, cuMemFreeAsync */
+extern const struct micro_family micro_pinned; /* cuMemHostAlloc, cuMemFreeHost */
 
 /** micro_figure() - print one line: @part.@name, a tab, @value. */
 void micro_figure(const char *part, const char *name, double value);

@@ -46,6 +46,7 @@ void micro_pairs(const char *name)
         micro_figure(name, "sync", hot_pair(&micro_sync, 4 * MICRO_KIB, NULL));
         micro_figure(name, "async", hot_pair(&micro_async, 64 * MICRO_KIB, stream));
         micro_figure(name, "legacy", hot_pair(&micro_async, 64 * MICRO_KIB, NULL));
+        micro_figure(name, "pinned", hot_pair(&micro_pinned, 8, NULL));
         CU_OK(cu.StreamDestroy(stream));
 }
 
