@@ -23,7 +23,7 @@
 #include "subject.h"
 #include "trim.h"
 
-#define BATCH_BLOCKS 64
+#define BATCH_BLOCKS 128
 #define BATCH_BYTES  ((size_t)32 << 20)
 #define GUARD_BYTES  ((size_t)64 << 10)
 

@@ -100,7 +100,7 @@ struct spm_config {
         /* A freed synchronous block waits for a stamp of its context; a batch is stamped
          * when it holds this many blocks or bytes, or of a small pool 8 MiB or a sixteenth of
          * the most that was in use. 0 means the default. */
-        unsigned int batch_blocks; /* default 64 */
+        unsigned int batch_blocks; /* default 128 */
         size_t batch_bytes;        /* default 32 MiB */
         /* Synchronous memory freed since the last submission that is worth a stamp before the next,
          * by which the only stream that has work can have it again at once (submit.h). */

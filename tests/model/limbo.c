@@ -46,16 +46,16 @@ Test(limbo, frees_made_during_a_synchronisation_are_not_covered)
 
 Test(limbo, a_batch_is_stamped_when_it_is_full)
 {
-        uint64_t at[64];
+        uint64_t at[128];
         int i;
 
-        for (i = 0; i < 64; i++)
+        for (i = 0; i < 128; i++)
                 at[i] = bench_alloc(bench.sync, 0, 512);
-        for (i = 0; i < 63; i++) {
+        for (i = 0; i < 127; i++) {
                 bench_free(at[i], 0);
                 cr_expect_str_eq(bench.log, "");
         }
-        bench_free(at[63], 0);
+        bench_free(at[127], 0);
         cr_expect_str_eq(bench.log, "R");
         cr_expect_eq(bench.stamped, 0, "one stamp for the whole context");
 }

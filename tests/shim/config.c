@@ -52,7 +52,7 @@ Test(config, defaults_are_those_of_the_table_and_need_no_warning)
         cr_expect_eq(config.growth, SP_GROWTH_BALANCED);
         cr_expect_eq(config.decay, 10000000000);
         cr_expect_eq(config.keep.share, 100000);
-        cr_expect_eq(config.batch, 64);
+        cr_expect_eq(config.batch, 128);
         cr_expect_eq(config.batch_bytes, 32ULL << 20);
         cr_expect_eq(config.pending.bytes, 0);
         cr_expect_not(config.help || config.disable || config.diag);
@@ -116,7 +116,7 @@ Test(config, an_unknown_name_is_named_with_the_nearest)
 Test(config, a_name_that_begins_like_an_option_is_not_that_option)
 {
         read_from("STREAMPOOL_BATCH_BYTE=5", "STREAMPOOL_BATCH_BYTES=5");
-        cr_expect_eq(config.batch, 64);
+        cr_expect_eq(config.batch, 128);
         cr_expect_eq(config.batch_bytes, 5);
         cr_expect(strstr(heard, "did you mean STREAMPOOL_BATCH_BYTES?"), "%s", heard);
 }

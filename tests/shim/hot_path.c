@@ -166,7 +166,7 @@ Test(hot_path, a_second_stream_is_made_to_wait_once, .init = start)
 
 Test(hot_path, a_batch_of_frees_records_one_event, .init = start)
 {
-        enum { FREES = 64 }; /* STREAMPOOL_BATCH */
+        enum { FREES = 128 }; /* STREAMPOOL_BATCH */
         CUdeviceptr pointers[FREES];
 
         for (int i = 0; i < FREES; i++)
