@@ -227,7 +227,7 @@ static SPM_COLD enum spm_status climb(struct spm_model *model, const struct spm_
         case SPARING:
                 return go_on(request,
                              request->may_wait && spm_grow_would_pass(want, request) &&
-                                     spm_wait_ask_own(want, request, actions),
+                                     spm_wait_ask_freed(want, request, actions),
                              GROWING);
         case GROWING:
         case REGROWING:

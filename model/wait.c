@@ -20,12 +20,22 @@ static void ask_wait(struct spm_actions *actions, struct spm_stamp_state *stamp)
         spm_poll_action(actions, SPM_ACT_WAIT_HOST, stamp);
 }
 
-static bool wait_batch(const struct spm_want *want, struct spm_request *request,
-                       struct spm_actions *actions)
+/* The oldest after the cursor that was made for a free, and so tells it from the work after it:
+ * nobody waits for a kernel that came later. Those that were asked for otherwise may not. */
+static struct spm_stamp_state *next_of_free(const struct spm_stamp_list *stamps,
+                                            const struct spm_request *request)
 {
-        struct spm_context_state *context = spm_poll_owner(want);
-        struct spm_stamp_state *stamp = context ? spm_poll_next(context, request) : NULL;
+        struct spm_stamp_state *stamp = stamps->first;
 
+        while (stamp && (stamp->status != SPM_STAMP_RECORDED || stamp->bounded ||
+                         stamp->object.id <= request->batch))
+                stamp = stamp->next;
+        return stamp;
+}
+
+static bool wait_for(struct spm_stamp_state *stamp, struct spm_request *request,
+                     struct spm_actions *actions)
+{
         if (!stamp)
                 return false;
         request->batch = stamp->object.id;
@@ -33,21 +43,12 @@ static bool wait_batch(const struct spm_want *want, struct spm_request *request,
         return true;
 }
 
-/* Under R1 the sole stream's own stamps tell each free from the work after it, so that nobody waits
- * for a kernel that came later. Those that were asked for otherwise may not. */
-static bool wait_own(const struct spm_stream_state *sole, struct spm_request *request,
-                     struct spm_actions *actions)
+static bool wait_batch(const struct spm_want *want, struct spm_request *request,
+                       struct spm_actions *actions)
 {
-        struct spm_stamp_state *stamp = sole->stamps.first;
+        struct spm_context_state *context = spm_poll_owner(want);
 
-        while (stamp && (stamp->status != SPM_STAMP_RECORDED || stamp->bounded ||
-                         stamp->object.id <= request->batch))
-                stamp = stamp->next;
-        if (!stamp)
-                return false;
-        request->batch = stamp->object.id;
-        ask_wait(actions, stamp);
-        return true;
+        return wait_for(context ? spm_poll_next(context, request) : NULL, request, actions);
 }
 
 /* Freed to @stream, and out of reach. What is open is not: it is the sole stream's to have again,
@@ -81,19 +82,26 @@ bool spm_wait_ask_pressure(const struct spm_want *want, struct spm_request *requ
         /* What cuMemFree() was told of, where the driver's own would have waited; cuMemFreeAsync()
          * would not. */
         unseen = bytes_behind(pool, context->line);
-        if (sole && unseen + bytes_behind(pool, sole) > limit && wait_own(sole, request, actions))
+        if (sole && unseen + bytes_behind(pool, sole) > limit &&
+            wait_for(next_of_free(&sole->stamps, request), request, actions))
                 return true;
         return unseen > limit && wait_batch(want, request, actions);
 }
 
-bool spm_wait_ask_own(const struct spm_want *want, struct spm_request *request,
-                      struct spm_actions *actions)
+bool spm_wait_ask_freed(const struct spm_want *want, struct spm_request *request,
+                        struct spm_actions *actions)
 {
+        const struct spm_context_state *context = spm_poll_owner(want);
         const struct spm_stream_state *sole = spm_work_sole(want->pool->work);
+        struct spm_stamp_state *own;
+        struct spm_stamp_state *all;
 
-        if (!sole || !want->pool->pending_bytes || !spm_poll_owner(want))
+        if (!sole || !context || !want->pool->pending_bytes)
                 return false;
-        return wait_own(sole, request, actions) || wait_batch(want, request, actions);
+        own = next_of_free(&sole->stamps, request);
+        all = next_of_free(&context->stamps, request);
+        return wait_for(!own || (all && all->object.id < own->object.id) ? all : own, request,
+                        actions);
 }
 
 static void ask_sync(struct spm_actions *actions, const struct spm_context_state *context)

@@ -18,9 +18,10 @@
 bool spm_wait_ask_pressure(const struct spm_want *want, struct spm_request *request,
                            struct spm_actions *actions);
 
-/** spm_wait_ask_own() - wait for the oldest that was freed to the sole stream, or to nobody yet. */
-bool spm_wait_ask_own(const struct spm_want *want, struct spm_request *request,
-                      struct spm_actions *actions);
+/** spm_wait_ask_freed() - while one stream has all work: for what cuMemFree() would have waited
+ * for, and nothing that came later, the oldest first. */
+bool spm_wait_ask_freed(const struct spm_want *want, struct spm_request *request,
+                        struct spm_actions *actions);
 
 /** spm_wait_ask_host() - memory is short: wait for whatever is pending, one after the other. */
 bool spm_wait_ask_host(struct spm_model *model, const struct spm_want *want,

@@ -149,6 +149,8 @@ static char letter_of(const struct spm_action *action)
 
 static void see(const struct spm_action *action)
 {
+        if (action->kind == SPM_ACT_WAIT_HOST && bench.waited_count < 8)
+                bench.waited[bench.waited_count++] = action->stamp;
         if (action->kind != SPM_ACT_GROW && action->kind != SPM_ACT_RELEASE)
                 return;
         if (bench.seen_count < BENCH_SEEN)
@@ -159,6 +161,7 @@ static void start_log(void)
 {
         bench.log[0] = '\0';
         bench.seen_count = 0;
+        bench.waited_count = 0;
 }
 
 void bench_do(const struct spm_actions *actions, struct spm_request *request)

@@ -48,6 +48,8 @@ struct bench {
         /* GROW and RELEASE since the log started anew */
         struct spm_action seen[BENCH_SEEN];
         unsigned int seen_count;
+        spm_stamp waited[8]; /* for on the host, since the log started anew */
+        unsigned int waited_count;
         char log[256];
 };
 

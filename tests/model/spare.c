@@ -140,11 +140,12 @@ Test(spare, before_a_pool_passes_what_it_may_hold_it_waits)
         cr_expect_gt(bench_stats(pool).moves, 0, "what has become ready");
 }
 
-/* While the device keeps up nothing is freed to one stream, and a batch has one stamp. */
-Test(spare, it_waits_for_what_waits_for_the_whole_context_as_well)
+/* While the device keeps up nothing is freed to one stream, and a batch has one stamp. Then it does
+ * not any more; LARGE is in use, and @size was freed. */
+static spm_pool pool_keeping_up(size_t size)
 {
         spm_pool pool = pool_of(SPM_POOL_SYNC);
-        uint64_t a = bench_alloc(pool, 0, 20 * MIB);
+        uint64_t a = bench_alloc(pool, 0, size);
         int i;
 
         bench_alloc(pool, 0, LARGE);
@@ -153,15 +154,49 @@ Test(spare, it_waits_for_what_waits_for_the_whole_context_as_well)
         for (i = 0; i < 100; i++) {
                 bench_free(a, 0);
                 bench_submit(bench.s);
-                a = bench_alloc(pool, 0, 20 * MIB);
+                a = bench_alloc(pool, 0, size);
         }
         bench.device_done = false;
         bench_free(a, 0);
         bench_submit(bench.s);
         cr_assert_str_eq(bench.log, "", "R2");
+        return pool;
+}
+
+Test(spare, it_waits_for_what_waits_for_the_whole_context_as_well)
+{
+        spm_pool pool = pool_keeping_up(20 * MIB);
+
         bench_alloc(pool, 0, LARGE);
         cr_expect_not_null(strstr(bench.log, "PH"), "%s", bench.log);
         cr_expect_leq(bench_stats(pool).reserved_high, (80 + 1 + 16) * MIB);
+}
+
+/* What waits for all was freed first, then what is the stream's own. */
+Test(spare, it_waits_for_the_oldest_first)
+{
+        spm_pool pool = pool_keeping_up(12 * MIB);
+        uint64_t b = bench_alloc(pool, 0, 16 * MIB);
+
+        bench_alloc(pool, 0, 2 * MIB);
+        bench_free(b, 0);
+        bench_submit(bench.s);
+        cr_assert_str_eq(bench.log, "R");
+        bench_alloc(pool, 0, 100 * MIB);
+        cr_assert_eq(bench.waited_count, 2, "%s", bench.log);
+        cr_expect_lt(bench.waited[0], bench.waited[1]);
+}
+
+/* A batch that was not full has its stamp from a question, which is behind what came after the
+ * frees.
+ */
+Test(spare, it_does_not_wait_for_a_kernel_that_came_after_the_free)
+{
+        spm_pool pool = pool_keeping_up(6 * MIB);
+
+        bench_alloc(pool, 0, 60 * MIB);
+        cr_expect_not_null(strchr(bench.log, 'P'), "%s", bench.log);
+        cr_expect(!strpbrk(bench.log, "HhS"), "%s", bench.log);
 }
 
 Test(spare, within_what_it_may_hold_it_does_not)
@@ -178,13 +213,26 @@ Test(spare, within_what_it_may_hold_it_does_not)
         cr_expect_eq(grown(), 12 * MIB);
 }
 
+/* 40 MiB are ready in two pieces, and 20 are freed: it passes what it may hold, and moves what is
+ * ready. */
 Test(spare, while_several_streams_have_work_it_does_not)
 {
-        uint64_t freed;
-        spm_pool pool = one_freed(0, &freed);
+        spm_pool pool = pool_of(SPM_POOL_SYNC);
+        uint64_t at[6];
+        int i;
 
+        for (i = 0; i < 6; i++)
+                at[i] = bench_alloc(pool, 0, 20 * MIB);
+        bench_submit(bench.s);
+        bench_free(at[0], 0);
+        bench_free(at[2], 0);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        bench_submit(bench.s);
         bench_submit(bench.t);
+        bench_free(at[4], 0);
+        cr_assert_str_eq(bench.log, "R", "a batch");
         bench_alloc(pool, 0, 60 * MIB);
+        cr_expect_gt(bench_stats(pool).moves, 0);
         cr_expect(!strpbrk(bench.log, "HhS"), "%s", bench.log);
 }
 
