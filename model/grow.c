@@ -255,7 +255,7 @@ static void make_way(struct spm_model *model, struct spm_pool_state *pool,
                 return;
         spm_trim_away(model, pool, target, measure->piece / LITTLE, plan->start, plan->end,
                       actions);
-        if (measure->piece / LITTLE > pool->config.grain)
+        if (measure->piece / LITTLE > pool->config.grain && !pool->config.max_size)
                 target += LITTLES * pool->config.grain;
         spm_trim_away(model, pool, target, 0, plan->start, plan->end, actions);
 }
@@ -349,14 +349,19 @@ enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *wan
         return grow_anywhere(model, want, request, &measure, actions);
 }
 
-bool spm_grow_would_pass(const struct spm_want *want, const struct spm_request *request)
+uint64_t spm_grow_excess(const struct spm_want *want, const struct spm_request *request)
 {
         const struct spm_pool_state *pool = want->pool;
         size_t size = wanted_size(want, false);
+        uint64_t allowed;
         struct plan plan;
 
-        return size && pool->config.range_size && find_place(want, request, size, &plan) &&
-               pool->reserved_bytes + plan.missing > spm_piece_measure(pool, size, false).allowed;
+        if (!size || !pool->config.range_size || !find_place(want, request, size, &plan))
+                return 0;
+        allowed = spm_piece_measure(pool, size, false).allowed;
+        return pool->reserved_bytes + plan.missing > allowed
+                       ? pool->reserved_bytes + plan.missing - allowed
+                       : 0;
 }
 
 enum spm_status spm_grow_initial(struct spm_model *model, struct spm_pool_state *pool, size_t size)

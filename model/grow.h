@@ -39,9 +39,9 @@
 enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want,
                              struct spm_request *request, bool exact, struct spm_actions *actions);
 
-/** spm_grow_would_pass() - would the pool hold more than it may, if it grew by what is missing now?
- */
-bool spm_grow_would_pass(const struct spm_want *want, const struct spm_request *request);
+/** spm_grow_excess() - bytes that the pool would hold beyond what it may, if it grew by what is
+ * missing now. */
+uint64_t spm_grow_excess(const struct spm_want *want, const struct spm_request *request);
 
 /** spm_grow_initial() - back the first @size bytes of a MODEL provider's pool. */
 enum spm_status spm_grow_initial(struct spm_model *model, struct spm_pool_state *pool, size_t size);

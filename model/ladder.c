@@ -194,6 +194,16 @@ static bool ask_release(struct spm_model *model, const struct spm_want *want,
         return released != 0;
 }
 
+/* Where what is pending is less than a quarter of that, waiting for it is of little use. */
+static bool spare(const struct spm_want *want, struct spm_request *request,
+                  struct spm_actions *actions)
+{
+        uint64_t excess = request->may_wait ? spm_grow_excess(want, request) : 0;
+
+        return excess && excess / 4 <= want->pool->pending_bytes &&
+               spm_wait_ask_freed(want, request, actions);
+}
+
 /* A rung that asked for nothing is left. */
 static enum spm_status go_on(struct spm_request *request, bool asked, enum rung next)
 {
@@ -225,10 +235,7 @@ static SPM_COLD enum spm_status climb(struct spm_model *model, const struct spm_
                         spm_magazine_recall(model, want->pool);
                 return go_on(request, spm_poll_ask_all(model, want, request, actions), SPARING);
         case SPARING:
-                return go_on(request,
-                             request->may_wait && spm_grow_would_pass(want, request) &&
-                                     spm_wait_ask_freed(want, request, actions),
-                             GROWING);
+                return go_on(request, spare(want, request, actions), GROWING);
         case GROWING:
         case REGROWING:
                 status = SPM_E_OUT_OF_MEMORY;

@@ -20,17 +20,31 @@ static void ask_wait(struct spm_actions *actions, struct spm_stamp_state *stamp)
         spm_poll_action(actions, SPM_ACT_WAIT_HOST, stamp);
 }
 
-/* The oldest after the cursor that was made for a free, and so tells it from the work after it:
- * nobody waits for a kernel that came later. Those that were asked for otherwise may not. */
-static struct spm_stamp_state *next_of_free(const struct spm_stamp_list *stamps,
-                                            const struct spm_request *request)
+/* The oldest after the cursor. @of_free: only what was made for a free, and so tells it from the
+ * work after it, as far as one thread submits that. Those that were asked for otherwise may not.
+ * Nothing newer than when the request began to wait: while others free there is always more. */
+static struct spm_stamp_state *next_in(const struct spm_stamp_list *stamps,
+                                       const struct spm_request *request, bool of_free)
 {
         struct spm_stamp_state *stamp = stamps->first;
 
-        while (stamp && (stamp->status != SPM_STAMP_RECORDED || stamp->bounded ||
+        while (stamp && (stamp->status != SPM_STAMP_RECORDED || (of_free && stamp->bounded) ||
                          stamp->object.id <= request->batch))
                 stamp = stamp->next;
-        return stamp;
+        return stamp && stamp->object.id <= request->newest ? stamp : NULL;
+}
+
+static void begin_waiting(const struct spm_context_state *context,
+                          const struct spm_stream_state *sole, struct spm_request *request)
+{
+        const struct spm_stamp_state *all = context->stamps.last;
+        const struct spm_stamp_state *own = sole ? sole->stamps.last : NULL;
+
+        if (request->newest)
+                return;
+        request->newest = all ? all->object.id : 0;
+        if (own && own->object.id > request->newest)
+                request->newest = own->object.id;
 }
 
 static bool wait_for(struct spm_stamp_state *stamp, struct spm_request *request,
@@ -81,11 +95,13 @@ bool spm_wait_ask_pressure(const struct spm_want *want, struct spm_request *requ
                                 : PRESSURE_MIN;
         /* What cuMemFree() was told of, where the driver's own would have waited; cuMemFreeAsync()
          * would not. */
+        begin_waiting(context, sole, request);
         unseen = bytes_behind(pool, context->line);
         if (sole && unseen + bytes_behind(pool, sole) > limit &&
-            wait_for(next_of_free(&sole->stamps, request), request, actions))
+            wait_for(next_in(&sole->stamps, request, true), request, actions))
                 return true;
-        return unseen > limit && wait_batch(want, request, actions);
+        return unseen > limit &&
+               wait_for(next_in(&context->stamps, request, false), request, actions);
 }
 
 bool spm_wait_ask_freed(const struct spm_want *want, struct spm_request *request,
@@ -96,12 +112,17 @@ bool spm_wait_ask_freed(const struct spm_want *want, struct spm_request *request
         struct spm_stamp_state *own;
         struct spm_stamp_state *all;
 
-        if (!sole || !context || !want->pool->pending_bytes)
+        if (!sole || !context)
                 return false;
-        own = next_of_free(&sole->stamps, request);
-        all = next_of_free(&context->stamps, request);
-        return wait_for(!own || (all && all->object.id < own->object.id) ? all : own, request,
-                        actions);
+        begin_waiting(context, sole, request);
+        own = next_in(&sole->stamps, request, true);
+        all = next_in(&context->stamps, request, true);
+        if (!own || (all && all->object.id < own->object.id))
+                own = all;
+        if (!wait_for(own, request, actions))
+                return false;
+        actions->item[actions->count - 1].brief = true;
+        return true;
 }
 
 static void ask_sync(struct spm_actions *actions, const struct spm_context_state *context)

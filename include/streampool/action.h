@@ -73,7 +73,8 @@ enum spm_action_kind {
          * spm_sync_end() with SPM_SYNC_POLL. */
         SPM_ACT_POLL_STREAM,
         /* Wait on the host for @stamp, then spm_stamp_done(). If @bounded, the stamp may cover
-         * work submitted after the free it stands for: give up after a short while. If the same
+         * work submitted after the free it stands for: give up after a short while. If @brief, all
+         * there is to gain is some memory: after a moment, and not again for a while. If the same
          * list asked for the stamp, and it could not be recorded, as SYNC_CONTEXT. */
         SPM_ACT_WAIT_HOST,
         /* Wait on the host until @context is idle: spm_sync_begin(), the wait, spm_sync_end(). */
@@ -97,6 +98,7 @@ enum spm_action_kind {
 struct spm_action {
         enum spm_action_kind kind;
         bool bounded;
+        bool brief;
         bool moves;
         bool last;
         spm_context context;

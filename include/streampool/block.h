@@ -40,9 +40,10 @@ struct spm_request {
         /* -- */
         uint32_t stage;
         uint32_t tries;
-        uint32_t batch; /* the oldest batch it has waited for */
-        bool whole;     /* see spm_grow_whole() */
-        bool apart;     /* not to grow beside what its stream has freed: that was in vain */
+        uint32_t batch;  /* the oldest batch it has waited for */
+        uint32_t newest; /* stamp when it began to; what others stamp since is not waited for */
+        bool whole;      /* see spm_grow_whole() */
+        bool apart;      /* not to grow beside what its stream has freed: that was in vain */
 };
 
 /* A copy: it stays as it was, whatever becomes of the block. */

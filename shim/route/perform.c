@@ -131,28 +131,29 @@ static uint64_t now(void)
         return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-CUresult sp_wait_or_look(struct sp_context *context, const struct sp_stamp *stamp)
+CUresult sp_wait_or_look(struct sp_context *context, const struct sp_stamp *stamp, bool brief)
 {
+        _Atomic(uint64_t) *until = brief ? &context->brief_until : &context->in_vain_until;
         CUresult result;
 
-        if (now() < atomic_load(&context->in_vain_until))
+        if (now() < atomic_load(until))
                 return sp_stamp_poll(stamp);
         sp_count(host_waits);
-        result = sp_stamp_wait(stamp, true);
+        result = sp_stamp_wait(stamp, brief ? SP_STAMP_MOMENT_MS : SP_STAMP_PATIENCE_MS);
         if (result == CUDA_ERROR_NOT_READY)
-                atomic_store(&context->in_vain_until, now() + IN_VAIN_NS);
+                atomic_store(until, now() + IN_VAIN_NS);
         return result;
 }
 
 static CUresult poll(const struct spm_action *action, const struct sp_held_stamp *held, bool waits)
 {
-        if (waits && action->bounded)
-                return sp_wait_or_look(held->context, &held->stamp);
+        if (waits && (action->bounded || action->brief))
+                return sp_wait_or_look(held->context, &held->stamp, action->brief);
         if (waits)
                 sp_count(host_waits);
         else
                 sp_count(stamps_polled);
-        return waits ? sp_stamp_wait(&held->stamp, false) : sp_stamp_poll(&held->stamp);
+        return waits ? sp_stamp_wait(&held->stamp, SP_STAMP_FOR_EVER) : sp_stamp_poll(&held->stamp);
 }
 
 static void perform_poll(const struct spm_action *action, bool waits)
@@ -244,7 +245,7 @@ static void perform_wait_fence(const struct spm_action *action, spm_stamp lost)
         held = sp_stamps_get(action->stamp);
         if (held && sp_context_enter(held->context)) {
                 sp_count(host_waits);
-                sp_stamp_wait(&held->stamp, false);
+                sp_stamp_wait(&held->stamp, SP_STAMP_FOR_EVER);
                 sp_context_leave(held->context);
         } else if (!held && action->stamp == lost) {
                 perform_sync_context(action);

@@ -41,7 +41,7 @@ bool sp_perform_step(const struct spm_actions *actions, struct spm_request *requ
  * If that was in vain not long ago it is only looked at, or a program whose memory is full would
  * wait anew for each stamp. Return: as sp_stamp_poll().
  */
-CUresult sp_wait_or_look(struct sp_context *context, const struct sp_stamp *stamp);
+CUresult sp_wait_or_look(struct sp_context *context, const struct sp_stamp *stamp, bool brief);
 
 /**
  * sp_serve() - a block for the program, or nothing

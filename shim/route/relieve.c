@@ -70,7 +70,7 @@ static CUresult wait_for_all(struct sp_context *context)
                 context = NULL;
         sp_quiet_leave();
         if (result == CUDA_SUCCESS) {
-                result = sp_wait_or_look(context, &stamp);
+                result = sp_wait_or_look(context, &stamp, false);
                 sp_stamp_drop(&stamp);
         }
         if (context)

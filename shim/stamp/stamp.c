@@ -172,10 +172,10 @@ CUresult sp_stamp_poll(const struct sp_stamp *stamp)
  * takes 150 of them. */
 #define LOOKS 200
 
-static CUresult wait_patiently(const struct sp_stamp *stamp)
+static CUresult wait_patiently(const struct sp_stamp *stamp, unsigned int patience_ms)
 {
         struct timespec nap = {.tv_nsec = 100 * 1000};
-        unsigned int naps = SP_STAMP_PATIENCE_MS * 10;
+        unsigned int naps = patience_ms * 10;
         unsigned int looks = LOOKS;
         CUresult result = sp_stamp_poll(stamp);
 
@@ -188,12 +188,12 @@ static CUresult wait_patiently(const struct sp_stamp *stamp)
         return result;
 }
 
-CUresult sp_stamp_wait(const struct sp_stamp *stamp, bool bounded)
+CUresult sp_stamp_wait(const struct sp_stamp *stamp, unsigned int patience_ms)
 {
         CUresult result;
 
-        if (bounded)
-                return wait_patiently(stamp);
+        if (patience_ms)
+                return wait_patiently(stamp, patience_ms);
         result = sp_driver.cuEventSynchronize(stamp->event);
         for (unsigned int i = 0; result == CUDA_SUCCESS && i < stamp->more_count; i++)
                 result = sp_driver.cuEventSynchronize(stamp->more[i]);

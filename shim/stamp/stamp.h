@@ -68,9 +68,12 @@ CUresult sp_stamp_in_context(struct sp_stamper *stamper, const CUstream *others,
 /* Is everything done? CUDA_SUCCESS, CUDA_ERROR_NOT_READY, or the driver's code. */
 CUresult sp_stamp_poll(const struct sp_stamp *stamp);
 
-/* Wait on the host; with @bounded give up after SP_STAMP_PATIENCE_MS with NOT_READY. */
+/* Wait on the host; give up with NOT_READY after @patience_ms, or as much again, as naps take
+ * longer than they should; 0: never. */
+#define SP_STAMP_FOR_EVER    0
+#define SP_STAMP_MOMENT_MS   50
 #define SP_STAMP_PATIENCE_MS 1000
-CUresult sp_stamp_wait(const struct sp_stamp *stamp, bool bounded);
+CUresult sp_stamp_wait(const struct sp_stamp *stamp, unsigned int patience_ms);
 
 /* Make @stream wait for the stamp on the device. CUDA_ERROR_NOT_READY, and it does not wait, while
  * other threads launch graphs into it (graph_gate.h). */

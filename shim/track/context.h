@@ -68,7 +68,8 @@ struct sp_context {
          * the program's. */
         atomic_bool is_watched, is_shared, is_apart;
         atomic_uint recount_gap, recount_waits;
-        _Atomic(uint64_t) in_vain_until; /* waiting for all of its work; CLOCK_MONOTONIC, ns */
+        /* CLOCK_MONOTONIC, ns: waiting for all of its work; waiting for a moment. */
+        _Atomic(uint64_t) in_vain_until, brief_until;
         /* Calls under way that may destroy it, and threads in a driver call of our own that uses
          * it: see sp_context_enter(). */
         atomic_uint ending, users;

@@ -140,6 +140,8 @@ static char letter_of(const struct spm_action *action)
 {
         static const char letters[] = "RWCPpHSGXD";
 
+        if (action->kind == SPM_ACT_WAIT_HOST && action->brief)
+                return 'b';
         if (action->kind == SPM_ACT_WAIT_HOST && action->bounded)
                 return 'h';
         if (action->kind == SPM_ACT_RELEASE && action->moves)

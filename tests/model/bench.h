@@ -9,7 +9,7 @@
  * can say in a word what it expects to be asked:
  *
  *   R record   W wait on a stream   C wait of the context   P poll   p poll a stream
- *   H host wait   h bounded host wait   S context sync   G grow   D drop
+ *   H host wait   h bounded   b brief   S context sync   G grow   D drop
  *   X release   M release of what moves
  */
 

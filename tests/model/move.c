@@ -203,3 +203,30 @@ Test(move, what_is_little_and_much_moves_until_it_is_not)
         cr_assert_neq(bench_climb(pool, 48 * MIB), 0);
         cr_expect_eq(grains_moved(), 6 * MIB);
 }
+
+/* The cap is what counts then: 6 MiB of 1024 are little and idle, and 16 are wanted. */
+Test(move, what_is_little_moves_where_there_is_a_cap)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_ASYNC,
+                .range_base = BASE,
+                .range_size = RANGE,
+                .max_size = 1024 * MIB,
+                .release_threshold = 1024 * MIB,
+        };
+        spm_pool pool = bench_pool(config);
+        uint64_t little[3];
+        int i;
+
+        for (i = 0; i < 3; i++) {
+                little[i] = bench_climb(pool, 2 * MIB);
+                bench_climb(pool, 2 * MIB);
+        }
+        bench_climb(pool, 1000 * MIB);
+        for (i = 0; i < 3; i++)
+                bench_free(little[i], bench.s);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        cr_assert_neq(bench_climb(pool, 16 * MIB), 0);
+        cr_expect_eq(grains_moved(), 4 * MIB);
+        cr_expect_leq(reserved(pool), 1024 * MIB);
+}

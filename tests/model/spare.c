@@ -65,7 +65,7 @@ Test(spare, a_synchronous_pool_grows_beside_what_was_freed)
 
         cr_expect_eq(bench_alloc(pool, 0, LARGE + 4 * MIB), freed);
         cr_expect_eq(grown(), 4 * MIB);
-        cr_expect_null(strchr(bench.log, 'H'), "%s", bench.log);
+        cr_expect(!strpbrk(bench.log, "bHhS"), "%s", bench.log);
 }
 
 Test(spare, so_does_an_asynchronous_one_for_the_stream_that_freed)
@@ -135,20 +135,20 @@ Test(spare, before_a_pool_passes_what_it_may_hold_it_waits)
         spm_pool pool = one_freed(0, &freed);
 
         bench_alloc(pool, 0, 60 * MIB);
-        cr_expect_not_null(strstr(bench.log, "PH"), "%s", bench.log);
+        cr_expect_not_null(strstr(bench.log, "Pb"), "%s", bench.log);
         cr_expect_leq(bench_stats(pool).reserved_high, 118 * MIB);
         cr_expect_gt(bench_stats(pool).moves, 0, "what has become ready");
 }
 
 /* While the device keeps up nothing is freed to one stream, and a batch has one stamp. Then it does
- * not any more; LARGE is in use, and @size was freed. */
-static spm_pool pool_keeping_up(size_t size)
+ * not any more; @live is in use, and @size was freed. */
+static spm_pool pool_keeping_up(size_t size, size_t live)
 {
         spm_pool pool = pool_of(SPM_POOL_SYNC);
         uint64_t a = bench_alloc(pool, 0, size);
         int i;
 
-        bench_alloc(pool, 0, LARGE);
+        bench_alloc(pool, 0, live);
         bench_submit(bench.s);
         bench.device_done = true;
         for (i = 0; i < 100; i++) {
@@ -165,17 +165,17 @@ static spm_pool pool_keeping_up(size_t size)
 
 Test(spare, it_waits_for_what_waits_for_the_whole_context_as_well)
 {
-        spm_pool pool = pool_keeping_up(20 * MIB);
+        spm_pool pool = pool_keeping_up(20 * MIB, LARGE);
 
         bench_alloc(pool, 0, LARGE);
-        cr_expect_not_null(strstr(bench.log, "PH"), "%s", bench.log);
+        cr_expect_not_null(strstr(bench.log, "Pb"), "%s", bench.log);
         cr_expect_leq(bench_stats(pool).reserved_high, (80 + 1 + 16) * MIB);
 }
 
 /* What waits for all was freed first, then what is the stream's own. */
 Test(spare, it_waits_for_the_oldest_first)
 {
-        spm_pool pool = pool_keeping_up(12 * MIB);
+        spm_pool pool = pool_keeping_up(12 * MIB, LARGE);
         uint64_t b = bench_alloc(pool, 0, 16 * MIB);
 
         bench_alloc(pool, 0, 2 * MIB);
@@ -192,11 +192,11 @@ Test(spare, it_waits_for_the_oldest_first)
  */
 Test(spare, it_does_not_wait_for_a_kernel_that_came_after_the_free)
 {
-        spm_pool pool = pool_keeping_up(6 * MIB);
+        spm_pool pool = pool_keeping_up(31 * MIB, 640 * MIB);
 
         bench_alloc(pool, 0, 60 * MIB);
         cr_expect_not_null(strchr(bench.log, 'P'), "%s", bench.log);
-        cr_expect(!strpbrk(bench.log, "HhS"), "%s", bench.log);
+        cr_expect(!strpbrk(bench.log, "bHhS"), "%s", bench.log);
 }
 
 Test(spare, within_what_it_may_hold_it_does_not)
@@ -209,7 +209,7 @@ Test(spare, within_what_it_may_hold_it_does_not)
         bench_free(a, 0);
         bench_submit(bench.s);
         bench_alloc(pool, 0, 12 * MIB);
-        cr_expect_null(strchr(bench.log, 'H'), "%s", bench.log);
+        cr_expect(!strpbrk(bench.log, "bHhS"), "%s", bench.log);
         cr_expect_eq(grown(), 12 * MIB);
 }
 
@@ -233,7 +233,7 @@ Test(spare, while_several_streams_have_work_it_does_not)
         cr_assert_str_eq(bench.log, "R", "a batch");
         bench_alloc(pool, 0, 60 * MIB);
         cr_expect_gt(bench_stats(pool).moves, 0);
-        cr_expect(!strpbrk(bench.log, "HhS"), "%s", bench.log);
+        cr_expect(!strpbrk(bench.log, "bHhS"), "%s", bench.log);
 }
 
 Test(spare, who_may_not_wait_does_not)
@@ -243,7 +243,7 @@ Test(spare, who_may_not_wait_does_not)
         spm_pool pool = one_freed(0, &freed);
 
         cr_expect_eq(bench_try(pool, 0, 60 * MIB, false, &allocation), SPM_OK);
-        cr_expect(!strpbrk(bench.log, "HhS"), "%s", bench.log);
+        cr_expect(!strpbrk(bench.log, "bHhS"), "%s", bench.log);
 }
 
 /* The driver would not have waited for that. */
@@ -257,5 +257,95 @@ Test(spare, it_does_not_wait_for_what_was_freed_in_the_order_of_a_stream)
         bench_free(a, bench.s);
         bench_submit(bench.s);
         bench_alloc(pool, 0, 60 * MIB);
-        cr_expect(!strpbrk(bench.log, "HhS"), "%s", bench.log);
+        cr_expect(!strpbrk(bench.log, "bHhS"), "%s", bench.log);
+}
+
+/* while others go on */
+
+/* Another thread: takes another block, gives the one it had back, and launches on both. */
+static void go_on(spm_pool pool, uint64_t *at, spm_stream second)
+{
+        struct spm_allocation next;
+
+        cr_assert_eq(bench_try(pool, 0, 8 * MIB, false, &next), SPM_OK);
+        bench_submit(bench.s);
+        bench_submit(second);
+        bench_free(*at, 0);
+        bench_submit(bench.s);
+        *at = next.address;
+}
+
+/* Of 216 MiB that are backed 100 are ready, in pieces of 2, and 8 pending. */
+static void expect_few_steps(spm_pool pool, spm_stream second)
+{
+        struct spm_request request = {.pool = pool, .size = 40 * MIB, .may_wait = true};
+        struct spm_allocation allocation;
+        struct spm_actions actions;
+        enum spm_status status;
+        unsigned int steps = 0;
+        unsigned int waits = 0;
+        uint64_t at[100];
+        uint64_t other;
+        int i;
+
+        for (i = 0; i < 100; i++)
+                at[i] = bench_alloc(pool, 0, 2 * MIB);
+        other = bench_alloc(pool, 0, 8 * MIB);
+        bench_submit(bench.s);
+        for (i = 0; i < 100; i += 2)
+                bench_free(at[i], 0);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        bench_submit(bench.s);
+        go_on(pool, &other, second);
+        do {
+                bench.log[0] = '\0';
+                status = spm_alloc(bench.model, &request, &allocation, &actions);
+                bench_do(&actions, &request);
+                waits += strpbrk(bench.log, "bHh") != NULL;
+                if (status == SPM_AGAIN)
+                        go_on(pool, &other, second);
+        } while (status == SPM_AGAIN && ++steps < 100);
+        cr_expect_eq(status, SPM_OK);
+        cr_expect_lt(steps, 100u);
+        cr_expect(waits, "it waits for what was there");
+}
+
+Test(spare, it_does_not_wait_for_what_others_free_meanwhile)
+{
+        expect_few_steps(pool_of(SPM_POOL_SYNC), bench.s);
+}
+
+Test(spare, nor_does_a_pool_of_which_too_much_is_pending)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_SYNC,
+                .context = bench.context,
+                .range_base = RANGE,
+                .range_size = (uint64_t)1 << 40,
+                .pending_limit = MIB,
+                .growth = SPM_GROWTH_SPEED,
+        };
+
+        expect_few_steps(bench_pool(config), bench.t);
+}
+
+/* 4 MiB are pending, and 47 too many would be held. */
+Test(spare, it_does_not_wait_for_what_is_far_too_little)
+{
+        spm_pool pool = pool_of(SPM_POOL_SYNC);
+        uint64_t at[42];
+        int i;
+
+        for (i = 0; i < 42; i++)
+                at[i] = bench_alloc(pool, 0, 4 * MIB);
+        bench_submit(bench.s);
+        for (i = 0; i < 40; i += 2)
+                bench_free(at[i], 0);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        bench_submit(bench.s);
+        bench_free(at[40], 0);
+        bench_submit(bench.s);
+        bench_alloc(pool, 0, 66 * MIB);
+        cr_expect(!strpbrk(bench.log, "bHh"), "%s", bench.log);
+        cr_expect_gt(bench_stats(pool).moves, 0);
 }

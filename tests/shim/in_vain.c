@@ -24,6 +24,7 @@
 static uint64_t clock_ns = (uint64_t)100 * SECOND;
 static unsigned int naps;
 static CUfunction spin;
+static CUstream busy;
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
@@ -53,14 +54,13 @@ static void keep_busy(void)
         void *arguments[] = {&nanoseconds};
         CUdeviceptr pointer;
         CUmodule module;
-        CUstream stream;
 
         cr_assert_eq(sp_driver.cuModuleLoadData(&module, ""), CUDA_SUCCESS);
         cr_assert_eq(cuModuleGetFunction(&spin, module, "spin"), CUDA_SUCCESS);
-        cr_assert_eq(sp_on_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
         cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 8 * MIB), CUDA_SUCCESS);
-        launch_on(stream);
-        cr_assert_eq(sp_driver.cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL),
+        launch_on(busy);
+        cr_assert_eq(sp_driver.cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, busy, arguments, NULL),
                      CUDA_SUCCESS);
         cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
 }
@@ -127,6 +127,23 @@ Test(in_vain, what_ends_soon_is_waited_for_without_a_nap)
         naps = 0;
         cr_expect(sp_relieve_device(sp_context_current()->device, 0));
         cr_expect_eq(naps, 0, "%u naps", naps);
+}
+
+/* Memory that may be had by growing is not worth a second. */
+Test(in_vain, a_brief_wait_takes_a_moment_and_is_no_reason_not_to_wait)
+{
+        struct sp_context *context = sp_context_current();
+        struct sp_stamp stamp;
+
+        cr_assert_eq(sp_stamp_on_stream(&context->stamper, busy, &stamp), CUDA_SUCCESS);
+        naps = 0;
+        cr_expect_eq(sp_wait_or_look(context, &stamp, true), CUDA_ERROR_NOT_READY);
+        cr_expect_eq(naps, SP_STAMP_MOMENT_MS * 10, "%u naps", naps);
+        naps = 0;
+        cr_expect_eq(sp_wait_or_look(context, &stamp, true), CUDA_ERROR_NOT_READY);
+        cr_expect_eq(naps, 0, "%u naps", naps);
+        expect_patience();
+        sp_stamp_drop(&stamp);
 }
 
 Test(in_vain, another_context_is_waited_for_all_the_same)
