@@ -87,6 +87,7 @@ void fill_and_check(struct ground *g, CUstream stream, CUdeviceptr p, uint64_t w
         CASE(first_blocking_created_later)                                                         \
         CASE(first_per_thread)                                                                     \
         CASE(first_freed_behind)                                                                   \
+        CASE(first_alloc_opens)                                                                    \
         CASE(loop_beside)                                                                          \
         CASE(loop_without_frees)                                                                   \
         CASE(loop_two_threads)                                                                     \

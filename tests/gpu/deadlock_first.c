@@ -12,8 +12,11 @@
  */
 #include "deadlock.h"
 
+#include <time.h>
+
 #define BLOCKS 8
 #define LARGE  ((size_t)1 << 16)
+#define LARGER ((size_t)1 << 20)
 #define SMALL  ((size_t)2048) /* so little is freed that an allocator may leave it alone */
 
 enum step { NOTHING, SYNC_BLOCK, ASYNC_BLOCK, SYNC_COPY, STEPS };
@@ -187,4 +190,43 @@ void case_first_freed_behind(struct ground *g)
                 if (!ground_settle(g))
                         return;
         }
+}
+
+/* Another thread frees behind the kernel, and goes on; on the bare driver the free waits. */
+struct freeing {
+        struct ground *g;
+        CUdeviceptr block;
+};
+
+static void *free_behind(void *argument)
+{
+        struct freeing *freeing = argument;
+        struct ground *g = freeing->g;
+
+        CU_OK(cu.CtxSetCurrent(g->context));
+        give(freeing->block);
+        CU_OK(cu_spin(&g->kernels, g->first, 1000));
+        return NULL;
+}
+
+/* What this thread allocates does not fit beside what is left, and then it opens the gate. */
+void case_first_alloc_opens(struct ground *g)
+{
+        const struct timespec moment = {.tv_nsec = 50000000};
+        struct freeing freeing = {g, take(40 * LARGER)};
+        CUdeviceptr live = take(40 * LARGER), more;
+        pthread_t thread;
+
+        fill_and_check(g, g->first, freeing.block, 256);
+        fill_and_check(g, g->first, live, 256);
+        hold(g, g->first, BY_HOST_FUNCTION);
+        CU_OK(pthread_create(&thread, NULL, free_behind, &freeing) ? CUDA_ERROR_UNKNOWN
+                                                                   : CUDA_SUCCESS);
+        nanosleep(&moment, NULL);
+        more = take(60 * LARGER);
+        open_by_host(g);
+        pthread_join(thread, NULL);
+        CU_OK(cu.StreamSynchronize(g->first));
+        give(live);
+        give(more);
 }
