@@ -14,6 +14,8 @@
 #define PRESSURE_MIN   ((uint64_t)64 << 20)
 #define PRESSURE_SHARE 8 /* of the most that was in use */
 
+#define FAR            32 /* stamps that are not done */
+
 static void ask_wait(struct spm_actions *actions, struct spm_stamp_state *stamp)
 {
         stamp->waited = true;
@@ -104,6 +106,32 @@ bool spm_wait_ask_pressure(const struct spm_want *want, struct spm_request *requ
                wait_for(next_in(&context->stamps, request, false), request, actions);
 }
 
+/* A stamp of the sole stream that is so far back that its device has long passed it, or is far
+ * behind. NULL: there are not so many. */
+static struct spm_stamp_state *far_back(const struct spm_stream_state *sole)
+{
+        struct spm_stamp_state *stamp = sole->stamps.last;
+        unsigned int i;
+
+        for (i = 0; i < FAR && stamp; i++)
+                stamp = stamp->previous;
+        return stamp && stamp->status == SPM_STAMP_RECORDED ? stamp : NULL;
+}
+
+/* A host that is far ahead would have to let its device come to an end of all that, and that would
+ * be idle then until there is more. Asked once. */
+static bool ask_far_back(const struct spm_stream_state *sole, struct spm_request *request,
+                         bool *is_far, struct spm_actions *actions)
+{
+        struct spm_stamp_state *stamp = far_back(sole);
+
+        *is_far = stamp && request->tries;
+        if (!stamp || request->tries++)
+                return false;
+        spm_poll_action(actions, SPM_ACT_POLL, stamp);
+        return true;
+}
+
 bool spm_wait_ask_freed(const struct spm_want *want, struct spm_request *request,
                         struct spm_actions *actions)
 {
@@ -111,15 +139,18 @@ bool spm_wait_ask_freed(const struct spm_want *want, struct spm_request *request
         const struct spm_stream_state *sole = spm_work_sole(want->pool->work);
         struct spm_stamp_state *own;
         struct spm_stamp_state *all;
+        bool is_far;
 
         if (!sole || !context)
                 return false;
         begin_waiting(context, sole, request);
+        if (ask_far_back(sole, request, &is_far, actions))
+                return true;
         own = next_in(&sole->stamps, request, true);
         all = next_in(&context->stamps, request, true);
         if (!own || (all && all->object.id < own->object.id))
                 own = all;
-        if (!wait_for(own, request, actions))
+        if (is_far || !wait_for(own, request, actions))
                 return false;
         actions->item[actions->count - 1].brief = true;
         return true;

@@ -184,7 +184,8 @@ void bench_do(const struct spm_actions *actions, struct spm_request *request)
                 else if (action->kind == SPM_ACT_GROW)
                         grow(action, request);
                 else if (action->kind == SPM_ACT_WAIT_HOST ||
-                         (action->kind == SPM_ACT_POLL && bench.device_done))
+                         (action->kind == SPM_ACT_POLL &&
+                          (bench.device_done || action->stamp < bench.done_below)))
                         done(action->stamp);
                 else if (action->kind == SPM_ACT_POLL_STREAM)
                         observe(SPM_SCOPE_STREAM, action->stream, SPM_SYNC_POLL, bench.device_done);

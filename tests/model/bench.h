@@ -39,11 +39,12 @@ struct bench {
         bool thrifty;       /* growth is refused but as the last resort */
         int grants;         /* so many growths are granted, the rest refused; 0: all */
         bool device_done;   /* what polls are told */
-        bool no_records;    /* records fail */
-        spm_stamp stamp;    /* the last one recorded */
-        spm_stream stamped; /* and where; 0 is the whole context */
-        uint64_t grown_at;  /* of the last growth: where; 0: anywhere */
-        size_t grown;       /* ... bytes asked for */
+        spm_stamp done_below; /* or of older stamps only */
+        bool no_records;      /* records fail */
+        spm_stamp stamp;      /* the last one recorded */
+        spm_stream stamped;   /* and where; 0 is the whole context */
+        uint64_t grown_at;    /* of the last growth: where; 0: anywhere */
+        size_t grown;         /* ... bytes asked for */
         size_t preferred;
         /* GROW and RELEASE since the log started anew */
         struct spm_action seen[BENCH_SEEN];

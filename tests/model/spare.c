@@ -260,6 +260,55 @@ Test(spare, it_does_not_wait_for_what_was_freed_in_the_order_of_a_stream)
         cr_expect(!strpbrk(bench.log, "bHhS"), "%s", bench.log);
 }
 
+/* Two blocks of LARGE, of which the first one is freed after @rounds launches that have a stamp
+ * each. */
+static spm_pool freed_after(unsigned int rounds)
+{
+        spm_pool pool = pool_of(SPM_POOL_SYNC);
+        uint64_t large = bench_alloc(pool, 0, LARGE);
+        uint64_t block;
+        unsigned int i;
+
+        bench_alloc(pool, 0, LARGE);
+        bench_submit(bench.s);
+        for (i = 0; i < rounds; i++) {
+                block = bench_alloc(pool, 0, 2 * MIB);
+                bench_submit(bench.s);
+                bench_free(block, 0);
+                bench_submit(bench.s);
+                cr_assert_str_eq(bench.log, "R");
+        }
+        bench_free(large, 0);
+        bench_submit(bench.s);
+        return pool;
+}
+
+Test(spare, a_device_that_is_a_little_behind_is_waited_for)
+{
+        spm_pool pool = freed_after(20);
+
+        bench_alloc(pool, 0, 60 * MIB);
+        cr_expect_not_null(strchr(bench.log, 'b'), "%s", bench.log);
+}
+
+Test(spare, a_device_that_is_far_behind_is_not)
+{
+        spm_pool pool = freed_after(40);
+
+        bench_alloc(pool, 0, 60 * MIB);
+        cr_expect(!strpbrk(bench.log, "bHhS"), "%s", bench.log);
+}
+
+/* Nobody has asked about them for long. */
+Test(spare, whether_it_is_far_behind_is_asked)
+{
+        spm_pool pool = freed_after(40);
+
+        bench.done_below = bench.stamp - 10;
+        bench_alloc(pool, 0, 60 * MIB);
+        cr_expect_not_null(strchr(bench.log, 'b'), "%s", bench.log);
+}
+
 /* while others go on */
 
 /* Another thread: takes another block, gives the one it had back, and launches on both. */
