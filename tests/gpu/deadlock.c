@@ -25,13 +25,21 @@ static const struct {
 #undef CASE
 };
 
-/* The bare driver waits there for a kernel that only the waiting thread would have ended; the
+/* The bare driver waits there for a kernel that only the waiting thread would have ended; in the
  * second one only on a GPU, where an allocation waits behind another thread's free. */
+static const struct {
+        const char *name, *remark;
+} hang_bare[] = {
+        {"free_behind", " hangs-bare"},
+        {"first_alloc_opens", " hangs-bare-on-a-gpu"},
+};
+
 static const char *remark_on(const char *name)
 {
-        if (!strcmp(name, "free_behind"))
-                return " hangs-bare";
-        return strcmp(name, "first_alloc_opens") ? "" : " hangs-bare-on-a-gpu";
+        for (size_t i = 0; i < sizeof(hang_bare) / sizeof(hang_bare[0]); i++)
+                if (!strcmp(name, hang_bare[i].name))
+                        return hang_bare[i].remark;
+        return "";
 }
 
 /* ---- gates ---- */
