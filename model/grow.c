@@ -14,8 +14,8 @@
 #define HOLES_MAX 16 /* looked at */
 #define WIDEN_MAX 8  /* neighbours on each side */
 #define WAYS_MAX  64 /* steps in which a request has others make way */
-#define LITTLE    4 /* of a piece, what is too little to move as long as it is no more in all than */
-#define LITTLES   4 /* grains beyond what the pool may hold */
+#define LITTLE    4  /* parts of a piece: what is smaller than one moves last */
+#define LITTLES   4  /* grains of that may be held beyond what the pool may hold */
 
 /* Where a request would go. */
 struct plan {

@@ -198,8 +198,11 @@ static bool ask_release(struct spm_model *model, const struct spm_want *want,
 static bool spare(const struct spm_want *want, struct spm_request *request,
                   struct spm_actions *actions)
 {
-        uint64_t excess = request->may_wait ? spm_grow_excess(want, request) : 0;
+        uint64_t excess;
 
+        if (!request->may_wait || !spm_work_sole(want->pool->work))
+                return false;
+        excess = spm_grow_excess(want, request);
         return excess && excess / 4 <= want->pool->pending_bytes &&
                spm_wait_ask_freed(want, request, actions);
 }

@@ -119,38 +119,31 @@ static struct spm_stamp_state *far_back(const struct spm_stream_state *sole)
 }
 
 /* A host that is far ahead would have to let its device come to an end of all that, and that would
- * be idle then until there is more. Asked once. */
-static bool ask_far_back(const struct spm_stream_state *sole, struct spm_request *request,
-                         bool *is_far, struct spm_actions *actions)
-{
-        struct spm_stamp_state *stamp = far_back(sole);
-
-        *is_far = stamp && request->tries;
-        if (!stamp || request->tries++)
-                return false;
-        spm_poll_action(actions, SPM_ACT_POLL, stamp);
-        return true;
-}
-
+ * be idle then until there is more. Whether it is, is asked once. */
 bool spm_wait_ask_freed(const struct spm_want *want, struct spm_request *request,
                         struct spm_actions *actions)
 {
         const struct spm_context_state *context = spm_poll_owner(want);
         const struct spm_stream_state *sole = spm_work_sole(want->pool->work);
+        struct spm_stamp_state *far;
         struct spm_stamp_state *own;
         struct spm_stamp_state *all;
-        bool is_far;
 
-        if (!sole || !context)
+        if (!context)
                 return false;
         begin_waiting(context, sole, request);
-        if (ask_far_back(sole, request, &is_far, actions))
+        far = far_back(sole);
+        if (far && request->tries++)
+                return false;
+        if (far) {
+                spm_poll_action(actions, SPM_ACT_POLL, far);
                 return true;
+        }
         own = next_in(&sole->stamps, request, true);
         all = next_in(&context->stamps, request, true);
         if (!own || (all && all->object.id < own->object.id))
                 own = all;
-        if (is_far || !wait_for(own, request, actions))
+        if (!wait_for(own, request, actions))
                 return false;
         actions->item[actions->count - 1].brief = true;
         return true;

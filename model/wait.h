@@ -18,8 +18,8 @@
 bool spm_wait_ask_pressure(const struct spm_want *want, struct spm_request *request,
                            struct spm_actions *actions);
 
-/** spm_wait_ask_freed() - while one stream has all work, and the device is not far behind: briefly,
- * for what cuMemFree() would have waited for, the oldest first. */
+/** spm_wait_ask_freed() - for a pool of which one stream has all work, unless the device is far
+ * behind: wait briefly for what cuMemFree() would have waited for, the oldest first. */
 bool spm_wait_ask_freed(const struct spm_want *want, struct spm_request *request,
                         struct spm_actions *actions);
 

@@ -37,6 +37,7 @@ bool sp_perform_step(const struct spm_actions *actions, struct spm_request *requ
 
 /**
  * sp_wait_or_look() - a bounded wait for a stamp that a kernel of the program's may be in front of
+ * @brief: for a moment only; that it was in vain says nothing to those who wait for longer
  *
  * If that was in vain not long ago it is only looked at, or a program whose memory is full would
  * wait anew for each stamp. Return: as sp_stamp_poll().

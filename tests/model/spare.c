@@ -21,51 +21,63 @@ static void watch(void)
 
 TestSuite(spare, .init = watch, .fini = bench_tear_down);
 
-static spm_pool pool_of(enum spm_pool_kind kind)
+static spm_pool pool_with(enum spm_pool_kind kind, enum spm_growth growth, size_t pending_limit)
 {
         struct spm_pool_config config = {
                 .kind = kind,
                 .context = kind == SPM_POOL_SYNC ? bench.context : 0,
                 .range_base = RANGE,
                 .range_size = (uint64_t)1 << 40,
-                .pending_limit = SIZE_MAX,
+                .growth = growth,
+                .pending_limit = pending_limit,
                 .release_threshold = SIZE_MAX,
         };
 
         return bench_pool(config);
 }
 
-static uint64_t grown(void)
+static spm_pool pool_of(enum spm_pool_kind kind)
 {
-        return bench_seen(SPM_ACT_GROW);
+        return pool_with(kind, SPM_GROWTH_BALANCED, SIZE_MAX);
 }
 
-/* Two blocks of LARGE, of which the one at @which is freed; the device is behind. */
-static spm_pool one_freed(unsigned int which, uint64_t *freed)
+static void expect_no_wait(void)
 {
-        spm_pool pool = pool_of(SPM_POOL_SYNC);
-        uint64_t at[2];
+        cr_expect(!strpbrk(bench.log, "bHhS"), "%s", bench.log);
+}
 
-        at[0] = bench_alloc(pool, 0, LARGE);
-        at[1] = bench_alloc(pool, 0, LARGE);
+/* Every second one of @count blocks is ready, but the one that is returned, which is live. */
+static uint64_t riddle(spm_pool pool, size_t size, int count)
+{
+        uint64_t at[100];
+        int i;
+
+        for (i = 0; i < count; i++)
+                at[i] = bench_alloc(pool, 0, size);
         bench_submit(bench.s);
-        bench_free(at[which], 0);
+        for (i = 0; i + 2 < count; i += 2)
+                bench_free(at[i], 0);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
         bench_submit(bench.s);
-        cr_assert_str_eq(bench.log, "R");
-        *freed = at[which];
-        return pool;
+        return at[i];
 }
 
 /* growing beside it */
 
 Test(spare, a_synchronous_pool_grows_beside_what_was_freed)
 {
+        spm_pool pool = pool_of(SPM_POOL_SYNC);
         uint64_t freed;
-        spm_pool pool = one_freed(1, &freed);
 
+        bench_alloc(pool, 0, LARGE);
+        freed = bench_alloc(pool, 0, LARGE);
+        bench_submit(bench.s);
+        bench_free(freed, 0);
+        bench_submit(bench.s);
+        cr_assert_str_eq(bench.log, "R", "the device is behind");
         cr_expect_eq(bench_alloc(pool, 0, LARGE + 4 * MIB), freed);
-        cr_expect_eq(grown(), 4 * MIB);
-        cr_expect(!strpbrk(bench.log, "bHhS"), "%s", bench.log);
+        cr_expect_eq(bench_seen(SPM_ACT_GROW), 4 * MIB);
+        expect_no_wait();
 }
 
 Test(spare, so_does_an_asynchronous_one_for_the_stream_that_freed)
@@ -75,7 +87,7 @@ Test(spare, so_does_an_asynchronous_one_for_the_stream_that_freed)
 
         bench_free(freed, bench.s);
         cr_expect_eq(bench_alloc(pool, bench.s, LARGE + 4 * MIB), freed);
-        cr_expect_eq(grown(), 4 * MIB);
+        cr_expect_eq(bench_seen(SPM_ACT_GROW), 4 * MIB);
 }
 
 Test(spare, but_not_for_another_stream)
@@ -85,7 +97,7 @@ Test(spare, but_not_for_another_stream)
 
         bench_free(freed, bench.s);
         cr_expect_neq(bench_alloc(pool, bench.t, LARGE + 4 * MIB), freed);
-        cr_expect_eq(grown(), LARGE + 4 * MIB);
+        cr_expect_eq(bench_seen(SPM_ACT_GROW), LARGE + 4 * MIB);
 }
 
 /* 20 MiB that are live, so that what is beside them stays apart, and @size more. */
@@ -122,17 +134,39 @@ Test(spare, what_is_not_found_beside_it_is_had_elsewhere)
                 bench_free(large[i], bench.s);
 
         bench_alloc(pool, bench.s, 58 * MIB);
-        cr_expect_leq(grown(), (38 + 58) * MIB, "once beside it, and once not");
+        cr_expect_leq(bench_seen(SPM_ACT_GROW), (38 + 58) * MIB, "once beside it, and once not");
 }
 
 /* waiting for it */
+
+/* Two blocks of LARGE, of which the first one is freed after @rounds launches that have a stamp
+ * each. */
+static spm_pool freed_after(unsigned int rounds)
+{
+        spm_pool pool = pool_of(SPM_POOL_SYNC);
+        uint64_t large = bench_alloc(pool, 0, LARGE);
+        uint64_t block;
+        unsigned int i;
+
+        bench_alloc(pool, 0, LARGE);
+        bench_submit(bench.s);
+        for (i = 0; i < rounds; i++) {
+                block = bench_alloc(pool, 0, 2 * MIB);
+                bench_submit(bench.s);
+                bench_free(block, 0);
+                bench_submit(bench.s);
+                cr_assert_str_eq(bench.log, "R");
+        }
+        bench_free(large, 0);
+        bench_submit(bench.s);
+        return pool;
+}
 
 /* 80 MiB were in use, and 100 will be: 1.6 and 16 more may be held, and 60 are missing behind 80.
  */
 Test(spare, before_a_pool_passes_what_it_may_hold_it_waits)
 {
-        uint64_t freed;
-        spm_pool pool = one_freed(0, &freed);
+        spm_pool pool = freed_after(0);
 
         bench_alloc(pool, 0, 60 * MIB);
         cr_expect_not_null(strstr(bench.log, "Pb"), "%s", bench.log);
@@ -196,7 +230,7 @@ Test(spare, it_does_not_wait_for_a_kernel_that_came_after_the_free)
 
         bench_alloc(pool, 0, 60 * MIB);
         cr_expect_not_null(strchr(bench.log, 'P'), "%s", bench.log);
-        cr_expect(!strpbrk(bench.log, "bHhS"), "%s", bench.log);
+        expect_no_wait();
 }
 
 Test(spare, within_what_it_may_hold_it_does_not)
@@ -209,8 +243,8 @@ Test(spare, within_what_it_may_hold_it_does_not)
         bench_free(a, 0);
         bench_submit(bench.s);
         bench_alloc(pool, 0, 12 * MIB);
-        cr_expect(!strpbrk(bench.log, "bHhS"), "%s", bench.log);
-        cr_expect_eq(grown(), 12 * MIB);
+        expect_no_wait();
+        cr_expect_eq(bench_seen(SPM_ACT_GROW), 12 * MIB);
 }
 
 /* 40 MiB are ready in two pieces, and 20 are freed: it passes what it may hold, and moves what is
@@ -218,32 +252,23 @@ Test(spare, within_what_it_may_hold_it_does_not)
 Test(spare, while_several_streams_have_work_it_does_not)
 {
         spm_pool pool = pool_of(SPM_POOL_SYNC);
-        uint64_t at[6];
-        int i;
+        uint64_t last = riddle(pool, 20 * MIB, 6);
 
-        for (i = 0; i < 6; i++)
-                at[i] = bench_alloc(pool, 0, 20 * MIB);
-        bench_submit(bench.s);
-        bench_free(at[0], 0);
-        bench_free(at[2], 0);
-        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
-        bench_submit(bench.s);
         bench_submit(bench.t);
-        bench_free(at[4], 0);
+        bench_free(last, 0);
         cr_assert_str_eq(bench.log, "R", "a batch");
         bench_alloc(pool, 0, 60 * MIB);
         cr_expect_gt(bench_stats(pool).moves, 0);
-        cr_expect(!strpbrk(bench.log, "bHhS"), "%s", bench.log);
+        expect_no_wait();
 }
 
 Test(spare, who_may_not_wait_does_not)
 {
         struct spm_allocation allocation;
-        uint64_t freed;
-        spm_pool pool = one_freed(0, &freed);
+        spm_pool pool = freed_after(0);
 
         cr_expect_eq(bench_try(pool, 0, 60 * MIB, false, &allocation), SPM_OK);
-        cr_expect(!strpbrk(bench.log, "bHhS"), "%s", bench.log);
+        expect_no_wait();
 }
 
 /* The driver would not have waited for that. */
@@ -257,30 +282,7 @@ Test(spare, it_does_not_wait_for_what_was_freed_in_the_order_of_a_stream)
         bench_free(a, bench.s);
         bench_submit(bench.s);
         bench_alloc(pool, 0, 60 * MIB);
-        cr_expect(!strpbrk(bench.log, "bHhS"), "%s", bench.log);
-}
-
-/* Two blocks of LARGE, of which the first one is freed after @rounds launches that have a stamp
- * each. */
-static spm_pool freed_after(unsigned int rounds)
-{
-        spm_pool pool = pool_of(SPM_POOL_SYNC);
-        uint64_t large = bench_alloc(pool, 0, LARGE);
-        uint64_t block;
-        unsigned int i;
-
-        bench_alloc(pool, 0, LARGE);
-        bench_submit(bench.s);
-        for (i = 0; i < rounds; i++) {
-                block = bench_alloc(pool, 0, 2 * MIB);
-                bench_submit(bench.s);
-                bench_free(block, 0);
-                bench_submit(bench.s);
-                cr_assert_str_eq(bench.log, "R");
-        }
-        bench_free(large, 0);
-        bench_submit(bench.s);
-        return pool;
+        expect_no_wait();
 }
 
 Test(spare, a_device_that_is_a_little_behind_is_waited_for)
@@ -296,7 +298,7 @@ Test(spare, a_device_that_is_far_behind_is_not)
         spm_pool pool = freed_after(40);
 
         bench_alloc(pool, 0, 60 * MIB);
-        cr_expect(!strpbrk(bench.log, "bHhS"), "%s", bench.log);
+        expect_no_wait();
 }
 
 /* Nobody has asked about them for long. */
@@ -324,27 +326,19 @@ static void go_on(spm_pool pool, uint64_t *at, spm_stream second)
         *at = next.address;
 }
 
-/* Of 216 MiB that are backed 100 are ready, in pieces of 2, and 8 pending. */
+/* Of 216 MiB that are backed 98 are ready, in pieces of 2, and 8 pending. */
 static void expect_few_steps(spm_pool pool, spm_stream second)
 {
-        struct spm_request request = {.pool = pool, .size = 40 * MIB, .may_wait = true};
+        struct spm_request request = {.pool = pool, .size = 32 * MIB, .may_wait = true};
         struct spm_allocation allocation;
         struct spm_actions actions;
         enum spm_status status;
         unsigned int steps = 0;
         unsigned int waits = 0;
-        uint64_t at[100];
         uint64_t other;
-        int i;
 
-        for (i = 0; i < 100; i++)
-                at[i] = bench_alloc(pool, 0, 2 * MIB);
+        riddle(pool, 2 * MIB, 100);
         other = bench_alloc(pool, 0, 8 * MIB);
-        bench_submit(bench.s);
-        for (i = 0; i < 100; i += 2)
-                bench_free(at[i], 0);
-        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
-        bench_submit(bench.s);
         go_on(pool, &other, second);
         do {
                 bench.log[0] = '\0';
@@ -366,35 +360,17 @@ Test(spare, it_does_not_wait_for_what_others_free_meanwhile)
 
 Test(spare, nor_does_a_pool_of_which_too_much_is_pending)
 {
-        struct spm_pool_config config = {
-                .kind = SPM_POOL_SYNC,
-                .context = bench.context,
-                .range_base = RANGE,
-                .range_size = (uint64_t)1 << 40,
-                .pending_limit = MIB,
-                .growth = SPM_GROWTH_SPEED,
-        };
-
-        expect_few_steps(bench_pool(config), bench.t);
+        expect_few_steps(pool_with(SPM_POOL_SYNC, SPM_GROWTH_SPEED, MIB), bench.t);
 }
 
 /* 4 MiB are pending, and 47 too many would be held. */
 Test(spare, it_does_not_wait_for_what_is_far_too_little)
 {
         spm_pool pool = pool_of(SPM_POOL_SYNC);
-        uint64_t at[42];
-        int i;
 
-        for (i = 0; i < 42; i++)
-                at[i] = bench_alloc(pool, 0, 4 * MIB);
-        bench_submit(bench.s);
-        for (i = 0; i < 40; i += 2)
-                bench_free(at[i], 0);
-        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
-        bench_submit(bench.s);
-        bench_free(at[40], 0);
+        bench_free(riddle(pool, 4 * MIB, 42), 0);
         bench_submit(bench.s);
         bench_alloc(pool, 0, 66 * MIB);
-        cr_expect(!strpbrk(bench.log, "bHh"), "%s", bench.log);
+        expect_no_wait();
         cr_expect_gt(bench_stats(pool).moves, 0);
 }
