@@ -18,6 +18,7 @@ import time
 
 WORKLOADS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench_workloads.py")
 POLL = 0.002  # seconds
+ROUNDS = 8  # of a repetition: a machine that others use changes within a second
 
 
 class Failed(Exception):
@@ -161,16 +162,19 @@ class Process:
 
 
 class Session:
-    """One row: @columns is name -> environment; @reps turns of about @seconds each."""
+    """One row: @columns is name -> environment; @reps repetitions of about @seconds each.
+
+    A repetition is a few rounds, in each of which every column has a short turn.
+    """
 
     def __init__(self, row, columns, device, reps, seconds, say):
         self.row, self.columns, self.device, self.say = row, columns, device, say
-        self.reps, self.turn_seconds = reps, seconds
+        self.reps, self.repetition_seconds = reps, seconds
         self.processes, self.trouble = {}, {}
         self.building = {}
         self.rehearsed = {}
         self.seconds = {name: [] for name in columns}
-        self.steps = 0
+        self.steps, self.rounds = 0, 1  # steps of a turn
         self.checksums = {}
 
     def each(self, names, act):
@@ -197,10 +201,9 @@ class Session:
             self.each(names, self.build)
             self.say(f"{self.row.name}: built")
             self.each(names, self.rehearse)
-            self.steps = self.steps_of_a_turn()
+            self.divide()
             for repetition in range(self.reps):
-                turn = repetition % len(names)
-                self.each(names[turn:] + names[:turn], self.turn)
+                self.repeat(repetition, names)
             self.say(f"{self.row.name}: measured")
             self.each(names, self.check)
         finally:
@@ -216,15 +219,25 @@ class Session:
         """As many steps for each, so that a pool has its size, and to see how fast they are."""
         self.rehearsed[name] = process.tell("run", self.row.rehearsal)["seconds"]
 
-    def steps_of_a_turn(self):
-        """The same for all: what the fastest does in the time of a turn."""
-        if not self.rehearsed:
-            return 1
-        return max(1, round(self.row.rehearsal * self.turn_seconds / min(self.rehearsed.values())))
+    def divide(self):
+        """Steps are the same for all: what the fastest does in the time of a repetition."""
+        steps = 1
+        if self.rehearsed:
+            steps = self.row.rehearsal * self.repetition_seconds / min(self.rehearsed.values())
+        self.rounds = max(1, min(ROUNDS, round(steps)))
+        self.steps = max(1, round(steps / self.rounds))
 
-    def turn(self, name, process):
-        answer = process.tell("run", self.steps)
-        self.seconds[name].append(answer["seconds"])
+    def repeat(self, repetition, names):
+        seconds = dict.fromkeys(names, 0.0)
+
+        def turn(name, process):
+            seconds[name] += process.tell("run", self.steps)["seconds"]
+
+        for round_ in range(self.rounds):
+            first = (repetition + round_) % len(names)
+            self.each(names[first:] + names[:first], turn)
+        for name in set(names) - set(self.trouble):
+            self.seconds[name].append(seconds[name])
 
     def check(self, name, process):
         """The last that a process does: the next one may need its memory."""
@@ -236,9 +249,10 @@ class Session:
         found = {}
         for name in self.columns:
             process = self.processes[name]
+            steps = self.steps * self.rounds
             found[name] = {
-                "steps": self.steps,
-                "rates": [self.steps / seconds for seconds in self.seconds[name]],
+                "steps": steps,
+                "rates": [steps / seconds for seconds in self.seconds[name]],
                 "build_seconds": self.building.get(name),
                 "peak_mib": None if self.device.used() is None else process.peak / 2**20,
                 "checksum": self.checksums.get(name),

@@ -13,12 +13,14 @@ import bench_session as session
 STUB = """
 import json, os, sys
 name = os.environ["COLUMN"]
+done = 0
 print("{}", flush=True)
 for line in sys.stdin:
     verb, count = line.split()
     with open(os.environ["TOLD"], "a") as file:
         file.write(f"{name} {verb} {count}\\n")
-    if verb == os.environ.get("FAIL_AT"):
+    done += verb == "run"
+    if verb == os.environ.get("FAIL_AT") or done == int(os.environ.get("FAIL_AFTER", -1)):
         sys.exit("out of luck")
     print(json.dumps({"seconds": int(count) * float(os.environ["EACH"]), "checksum": "c"}), flush=True)
 """
@@ -42,10 +44,11 @@ class SessionTest(unittest.TestCase):
         self.told = os.path.join(self.folder.name, "told")
         with open(stub, "w", encoding="ascii") as file:
             file.write(STUB)
-        self.before, session.WORKLOADS = session.WORKLOADS, stub
+        self.before = session.WORKLOADS, session.ROUNDS
+        session.WORKLOADS, session.ROUNDS = stub, 2
 
     def tearDown(self):
-        session.WORKLOADS = self.before
+        session.WORKLOADS, session.ROUNDS = self.before
         self.folder.cleanup()
 
     def environment(self, column, **more):
@@ -64,8 +67,8 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(told, [
             "a build 3", "b build 3", "c build 3",
             "a run 4", "b run 4", "c run 4",
-            "a run 10", "b run 10", "c run 10",
-            "b run 10", "c run 10", "a run 10",
+            "a run 5", "b run 5", "c run 5", "b run 5", "c run 5", "a run 5",
+            "b run 5", "c run 5", "a run 5", "c run 5", "a run 5", "b run 5",
             "a check 2", "b check 2", "c check 2",
         ])  # fmt: skip
         for name in "abc":
@@ -73,18 +76,31 @@ class SessionTest(unittest.TestCase):
             self.assertEqual(result[name]["checksum"], "c")
             self.assertIsNone(result[name]["trouble"])
 
-    def test_a_turn_has_as_many_steps_as_the_fastest_does_in_its_time(self):
-        columns = {"a": self.environment("a", EACH="0.5"), "b": self.environment("b", EACH="0.02")}
+    def test_a_repetition_has_as_many_steps_as_the_fastest_does_in_its_time(self):
+        columns = {"a": self.environment("a", EACH="0.5"), "b": self.environment("b", EACH="0.025")}
         _, told, _ = self.session(columns)
-        self.assertEqual(told.count("a run 25"), 2)
-        self.assertEqual(told.count("b run 25"), 2)
+        self.assertEqual(told.count("a run 10"), 4)
+        self.assertEqual(told.count("b run 10"), 4)
+
+    def test_a_repetition_of_one_step_is_one_turn(self):
+        result, told, _ = self.session({"a": self.environment("a", EACH="0.4")})
+        self.assertEqual(told.count("a run 1"), 2)
+        self.assertEqual(result["a"]["steps"], 1)
+        self.assertEqual(result["a"]["rates"], [2.5, 2.5])
+
+    def test_a_repetition_that_was_not_finished_does_not_count(self):
+        columns = {"a": self.environment("a"), "b": self.environment("b", FAIL_AFTER="4")}
+        result, told, _ = self.session(columns)
+        self.assertEqual(told.count("b run 5"), 3)
+        self.assertEqual(len(result["a"]["rates"]), 2)
+        self.assertEqual(len(result["b"]["rates"]), 1)
 
     def test_who_fails_is_left_out_and_the_others_go_on(self):
         columns = {"a": self.environment("a"), "b": self.environment("b", FAIL_AT="run")}
         result, told, said = self.session(columns)
-        self.assertEqual(told.count("a run 10"), 2)
+        self.assertEqual(told.count("a run 5"), 4)
         self.assertEqual(told.count("b run 4"), 1)
-        self.assertEqual(told.count("b run 10"), 0)
+        self.assertEqual(told.count("b run 5"), 0)
         self.assertNotIn("b check 2", told)
         self.assertEqual(result["b"]["rates"], [])
         self.assertEqual(result["b"]["trouble"], "ended with 1: out of luck")
