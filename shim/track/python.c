@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Python -- which lines of Python is the calling thread in?
+ *
+ * Frames are read without the interpreter lock (GIL). Extensions release it before
+ * they call the driver, so whoever asks only with the GIL learns nothing; and taking
+ * it here could deadlock with a lock that our caller holds. It is not needed:
+ *
+ *   1. A thread that is inside a native function, ours, runs no Python until that
+ *      function returns, and no other thread runs this one's frames. So the chain of
+ *      frames stands still. Others may look at it (sys._current_frames(), a
+ *      debugger), and then write members that we do not read.
+ *   2. Each frame holds a reference to its code object, and that to its names and
+ *      tables, which never change. So these stay alive as long as the frame does.
+ *   3. The one exception is the end of the interpreter. It waits for no daemon
+ *      thread, takes such threads' states and (from 3.11 on) the memory of their frames away,
+ *      and leaves them blocked for ever in their next attempt to get the GIL. But before
+ *      that it stops being initialized, and the references that those frames hold are
+ *      never dropped (3.8 drops some, after all modules are gone). So in any thread but
+ *      the first, which is the one that ends the interpreter, what may be taken away is
+ *      read by the kernel (python_sight.h); and if Py_IsInitialized() still says yes after
+ *      that, what was read was true, and what it refers to is there for good.
+ *
+ * What is called of the interpreter needs no GIL: Py_GetVersion(), Py_IsInitialized()
+ * and PyGILState_GetThisThreadState(), which reads thread-specific storage.
+ *
+ * Structures differ from version to version (python_layout.c), and builds that call
+ * themselves CPython may have been changed. So the first frames that are found are
+ * read by the kernel throughout, and everything in them must be of the right type;
+ * else there will never be frames in this process.
+ */
+
+#define _GNU_SOURCE
+
+#include "track/python.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "driver/lookup.h"
+#include "track/python_layout.h"
+#include "track/python_sight.h"
+#include "track/python_words.h"
+
+#define LOOK_EVERY_NS 100000000
+#define STEPS_MAX     (4 * SP_PYTHON_MAX) /* frames of the interpreter's own lie between others */
+
+/* Py_FRAME_OWNED_BY_GENERATOR and _BY_CSTACK (internal/pycore_frame.h) */
+enum { OWNED_BY_GENERATOR = 1, OWNED_BY_CSTACK = 3 };
+
+enum {
+        ASLEEP,  /* nobody wants frames */
+        WAITING, /* there is no interpreter yet */
+        LOOKING, /* one thread looks whether there is one now */
+        FOUND,   /* it was not read yet */
+        TRUSTED, /* the layout is right */
+        REFUSED, /* or not */
+};
+
+/* Written once, before FOUND. */
+static struct {
+        const struct sp_python_layout *layout;
+        struct sp_python_types types;
+        int (*is_initialized)(void);
+        void *(*this_thread)(void);
+} python;
+
+/* Atomic: all three. */
+static atomic_int stage;
+static _Atomic(int64_t) next_look;
+static _Atomic(unsigned long long) libraries_seen;
+
+/* finding the interpreter */
+
+struct library {
+        unsigned long long added;
+        char path[PATH_MAX];
+};
+
+static int find_library(struct dl_phdr_info *info, size_t size, void *argument)
+{
+        struct library *library = argument;
+        const char *name = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+
+        (void)size;
+        library->added = info->dlpi_adds;
+        if (library->added == atomic_load_explicit(&libraries_seen, memory_order_relaxed))
+                return 1;
+        if (!name || strncmp(name + 1, "libpython3", 10) != 0 ||
+            strlen(info->dlpi_name) >= sizeof(library->path))
+                return 0;
+        strcpy(library->path, info->dlpi_name);
+        return 1;
+}
+
+/* Debug builds have other structures; this is a function that only they have. */
+static bool is_debug_build(void *handle)
+{
+        return sp_dlsym(handle, "_Py_NegativeRefcount");
+}
+
+static void adopt(void *handle)
+{
+        const char *(*version)(void) = (const char *(*)(void))sp_dlsym(handle, "Py_GetVersion");
+        int outcome = REFUSED;
+
+        python.is_initialized = (int (*)(void))sp_dlsym(handle, "Py_IsInitialized");
+        python.this_thread = (void *(*)(void))sp_dlsym(handle, "PyGILState_GetThisThreadState");
+        python.types.code = (uintptr_t)sp_dlsym(handle, "PyCode_Type");
+        python.types.text = (uintptr_t)sp_dlsym(handle, "PyUnicode_Type");
+        python.types.bytes = (uintptr_t)sp_dlsym(handle, "PyBytes_Type");
+        if (version && python.is_initialized && python.this_thread && python.types.code &&
+            python.types.text && python.types.bytes && !is_debug_build(handle)) {
+                python.layout = sp_python_layout_find(version(), sp_dlsym(handle, "_PyRuntime"));
+                if (python.layout)
+                        outcome = FOUND;
+        }
+        if (outcome == REFUSED)
+                sp_log(SP_LOG_INFO, "no Python frames: this interpreter is not known (%.40s)",
+                       version ? version() : "no version");
+        atomic_store_explicit(&stage, outcome, memory_order_release);
+}
+
+/*
+ * An interpreter is in the executable, in a library that everybody sees, or in one that was opened
+ * for few. The last kind is looked for by its name, and only where libraries were added: asking the
+ * loader for a symbol waits while another thread's dlopen() runs constructors.
+ */
+static void look(bool is_first)
+{
+        struct library library = {0};
+        void *handle = RTLD_DEFAULT;
+        int kept = errno;
+
+        dl_iterate_phdr(find_library, &library);
+        atomic_store_explicit(&libraries_seen, library.added, memory_order_relaxed);
+        if (is_first && sp_dlsym(RTLD_DEFAULT, "Py_GetVersion")) {
+                adopt(RTLD_DEFAULT);
+        } else if (library.path[0]) {
+                handle = dlopen(library.path, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+                if (handle && sp_dlsym(handle, "Py_GetVersion"))
+                        adopt(handle);
+        }
+        errno = kept;
+}
+
+/* Others do not wait for the one that looks. */
+static void look_from(int from, bool is_first)
+{
+        int looking = LOOKING;
+
+        if (!atomic_compare_exchange_strong(&stage, &from, LOOKING))
+                return;
+        look(is_first);
+        atomic_compare_exchange_strong(&stage, &looking, WAITING);
+}
+
+void sp_python_start(void)
+{
+        look_from(ASLEEP, true);
+}
+
+static void look_again(void)
+{
+        struct timespec time;
+        int64_t now;
+
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+        now = time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+        if (now < atomic_load_explicit(&next_look, memory_order_relaxed))
+                return;
+        atomic_store_explicit(&next_look, now + LOOK_EVERY_NS, memory_order_relaxed);
+        look_from(WAITING, false);
+}
+
+/* reading frames */
+
+/* NULL: the memory is known to be there. */
+struct sights {
+        struct sp_sight *state, *frames;
+        struct sp_sight *code; /* and what else outlives the interpreter */
+};
+
+/* Was what this thread has read until now still the interpreter's? */
+static bool is_true_so_far(void)
+{
+        atomic_thread_fence(memory_order_acquire);
+        return python.is_initialized();
+}
+
+struct link {
+        uintptr_t previous, code, at;
+        int owner; /* -1: this version has none */
+};
+
+/*
+ * In some versions the thread's state names its innermost frame in a structure that lies at the end
+ * of the state itself, or in the stack of this thread.
+ */
+static uintptr_t innermost(const struct sights *sights, uintptr_t thread)
+{
+        const struct sp_python_layout *layout = python.layout;
+        const unsigned char *seen = sp_sight_see(sights->state, thread, layout->thread_bytes);
+        uintptr_t root = seen ? sp_sight_word(seen, layout->thread_root) : 0;
+        size_t frame = (size_t)layout->root_frame;
+
+        if (layout->root_frame < 0 || !root)
+                return root;
+        if (root > thread && root - thread + frame + sizeof(root) <= layout->thread_bytes)
+                return sp_sight_word(seen, root - thread + frame);
+        if (!is_true_so_far())
+                return 0;
+        seen = sp_sight_see(sights->code, root, frame + sizeof(root));
+        return seen ? sp_sight_word(seen, frame) : 0;
+}
+
+static bool read_link(struct sp_sight *sight, uintptr_t frame, struct link *link)
+{
+        const struct sp_python_layout *layout = python.layout;
+        const unsigned char *seen = sp_sight_see(sight, frame, layout->frame_bytes);
+
+        if (!seen)
+                return false;
+        link->previous = sp_sight_word(seen, layout->frame_previous);
+        link->code = sp_sight_word(seen, layout->frame_code);
+        if (layout->place == SP_PYTHON_AT_POINTER)
+                link->at = sp_sight_word(seen, layout->frame_at);
+        else
+                link->at = (uintptr_t)sp_sight_number(seen, layout->frame_at);
+        link->owner = layout->frame_owner ? seen[layout->frame_owner] : -1;
+        return is_true_so_far();
+}
+
+/* Return: 1 with @frame written, 0 if Python does not show this one either, -1 if it is not one. */
+static int read_code(struct sp_sight *sight, const struct link *link, struct sp_python_frame *frame)
+{
+        const struct sp_python_layout *layout = python.layout;
+        const unsigned char *seen = sp_sight_see(sight, link->code, layout->code_bytes);
+        intptr_t at = (intptr_t)link->at;
+
+        if (!seen || sp_sight_word(seen, SP_PYTHON_TYPE) != python.types.code)
+                return -1;
+        if (layout->place == SP_PYTHON_AT_UNITS)
+                at *= 2;
+        if (layout->place == SP_PYTHON_AT_POINTER) {
+                at -= (intptr_t)(link->code + layout->code_start);
+                /* The function is still being called (_PyFrame_IsIncomplete()). */
+                if (link->owner != OWNED_BY_GENERATOR &&
+                    at < 2 * sp_sight_number(seen, layout->code_first_traceable))
+                        return 0;
+        }
+        if (at < -2 || at > INT32_MAX)
+                return -1;
+        *frame = (struct sp_python_frame){
+                .code = (const void *)link->code,
+                .at = (int32_t)at,
+                .first_line = sp_sight_number(seen, layout->code_first_line),
+                .file = (const void *)sp_sight_word(seen, layout->code_file),
+        };
+        return 1;
+}
+
+/* Return: how many frames; @is_whole: the chain was followed to its end or to @most. */
+static unsigned int walk(const struct sights *sights, uintptr_t thread,
+                         struct sp_python_frame *frame, unsigned int most, bool *is_whole)
+{
+        uintptr_t next = innermost(sights, thread);
+        unsigned int count = 0;
+
+        *is_whole = false;
+        for (unsigned int steps = 0; next && count < most && steps < STEPS_MAX; steps++) {
+                struct link link;
+                int found = 0;
+
+                if (!read_link(sights->frames, next, &link))
+                        return count;
+                if (link.owner != OWNED_BY_CSTACK)
+                        found = read_code(sights->code, &link, &frame[count]);
+                if (found < 0)
+                        return count;
+                count += (unsigned int)found;
+                next = link.previous;
+        }
+        *is_whole = true;
+        return count;
+}
+
+/* Of any thread but the first. */
+static __attribute__((noinline)) unsigned int
+take_apart(uintptr_t thread, struct sp_python_frame *frame, unsigned int most)
+{
+        struct sp_sight sight;
+        struct sights sights = {&sight, python.layout->frames_stay ? NULL : &sight, NULL};
+        bool is_whole;
+
+        sp_sight_open(&sight);
+        return walk(&sights, thread, frame, most, &is_whole);
+}
+
+/* The first frames of all: is the layout right? Threads that come here at once agree. */
+static __attribute__((noinline)) unsigned int
+take_on_trial(uintptr_t thread, struct sp_python_frame *frame, unsigned int most)
+{
+        struct sp_sight sight;
+        struct sights sights = {&sight, &sight, &sight};
+        unsigned int count;
+        bool is_whole;
+
+        sp_sight_open(&sight);
+        count = walk(&sights, thread, frame, most, &is_whole);
+        if (!python.is_initialized() || (is_whole && count == 0))
+                return 0;
+        for (unsigned int i = 0; i < count && is_whole; i++)
+                is_whole = sp_python_is_sound(python.layout, &python.types, &sight, &frame[i]);
+        if (!is_whole)
+                sp_log(SP_LOG_INFO, "no Python frames: this interpreter is not like others of its "
+                                    "version, or process_vm_readv() is forbidden");
+        atomic_store_explicit(&stage, is_whole ? TRUSTED : REFUSED, memory_order_release);
+        return is_whole ? count : 0;
+}
+
+/* Thread-local because it is asked for with every frame; initial-exec, so that reading it never
+ * allocates. */
+static bool is_first_thread(void)
+{
+        static _Thread_local enum {
+                UNKNOWN,
+                FIRST,
+                OTHER
+        } which __attribute__((tls_model("initial-exec")));
+
+        if (which == UNKNOWN)
+                which = syscall(SYS_gettid) == getpid() ? FIRST : OTHER;
+        return which == FIRST;
+}
+
+unsigned int sp_python_take(struct sp_python_frame *frame, unsigned int most)
+{
+        int seen = atomic_load_explicit(&stage, memory_order_acquire);
+        uintptr_t thread;
+        bool is_whole;
+
+        if (seen == WAITING) {
+                look_again();
+                seen = atomic_load_explicit(&stage, memory_order_acquire);
+        }
+        /* Before it is initialized the interpreter has no key for threads. */
+        if ((seen != FOUND && seen != TRUSTED) || !python.is_initialized())
+                return 0;
+        thread = (uintptr_t)python.this_thread();
+        if (!thread)
+                return 0;
+        if (seen == FOUND)
+                return take_on_trial(thread, frame, most);
+        if (!is_first_thread())
+                return take_apart(thread, frame, most);
+        return walk(&(struct sights){NULL, NULL, NULL}, thread, frame, most, &is_whole);
+}
+
+bool sp_python_words(const struct sp_python_frame *frame, struct sp_python_words *words)
+{
+        return atomic_load_explicit(&stage, memory_order_acquire) == TRUSTED &&
+               python.is_initialized() &&
+               sp_python_spell(python.layout, &python.types, frame, words);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SP_PYTHON_SIGHT_H
+#define SP_PYTHON_SIGHT_H
+
+/*
+ * Python sight -- reading memory that may be gone
+ *
+ * With a sight, memory is read by the kernel, which says no where there is none.
+ * The rest of the page comes with it, because the next frame is often there; and
+ * two pages are kept, because frames lie in two places in turn. Without a sight,
+ * memory is read as it is, for those who know that it is there.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define SP_SIGHT_MOST 512 /* bytes at once */
+#define SP_SIGHT_PAGE 4096
+
+struct sp_sight_window {
+        uintptr_t base;
+        size_t size; /* 0: there is nothing yet */
+        unsigned char bytes[SP_SIGHT_PAGE + SP_SIGHT_MOST];
+};
+
+/* Large; sp_sight_open() leaves the bytes as they are. */
+struct sp_sight {
+        unsigned int oldest;
+        struct sp_sight_window window[2];
+};
+
+static inline void sp_sight_open(struct sp_sight *sight)
+{
+        sight->oldest = 0;
+        sight->window[0].size = sight->window[1].size = 0;
+}
+
+/** sp_sight_look() - @size bytes of @address; keeps errno. Return: where they are now, until the
+ * next call with this sight; NULL if they cannot be read. */
+const unsigned char *sp_sight_look(struct sp_sight *sight, uintptr_t address, size_t size);
+
+/* Could this be the address of an object? Refuses what is small, odd, or the kernel's. */
+static inline bool sp_sight_is_plausible(uintptr_t address)
+{
+        return address >= SP_SIGHT_PAGE && address % sizeof(void *) == 0 && !(address >> 56);
+}
+
+/** sp_sight_see() - the same, or @address itself if @sight is NULL */
+static inline const unsigned char *sp_sight_see(struct sp_sight *sight, uintptr_t address,
+                                                size_t size)
+{
+        if (!sp_sight_is_plausible(address))
+                return NULL;
+        return sight ? sp_sight_look(sight, address, size) : (const unsigned char *)address;
+}
+
+static inline uintptr_t sp_sight_word(const unsigned char *seen, size_t offset)
+{
+        uintptr_t word;
+
+        memcpy(&word, seen + offset, sizeof(word));
+        return word;
+}
+
+static inline int32_t sp_sight_number(const unsigned char *seen, size_t offset)
+{
+        int32_t number;
+
+        memcpy(&number, seen + offset, sizeof(number));
+        return number;
+}
+
+#endif
