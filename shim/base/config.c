@@ -41,6 +41,8 @@ static bool is_loaded;
 #define SP_PARSE_BYTES  sp_parse_bytes
 #define SP_PARSE_AMOUNT sp_parse_amount
 #define SP_PARSE_LIMITS sp_parse_limits
+#define SP_PARSE_SET    sp_parse_set
+#define SP_PARSE_FRAMES sp_parse_frames
 #define SP_PARSE_TIME   sp_parse_time
 #define SP_PARSE_WORD   sp_parse_word
 /* An enum without negative members has the representation of unsigned int. */
@@ -209,6 +211,8 @@ void sp_config_read(struct sp_config *config, char *const *environment,
 #define SP_PRESET_BYTES               SP_PRESET_FLAG
 #define SP_PRESET_AMOUNT              SP_PRESET_FLAG
 #define SP_PRESET_LIMITS              SP_PRESET_FLAG
+#define SP_PRESET_SET                 SP_PRESET_FLAG
+#define SP_PRESET_FRAMES              SP_PRESET_FLAG
 #define SP_PRESET_TIME                SP_PRESET_FLAG
 #define SP_PRESET_CHOICE              SP_PRESET_FLAG
 /* Needs no copy, so that a word is never NULL. */

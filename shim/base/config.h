@@ -28,7 +28,9 @@ enum sp_pinned { SP_PINNED_POOL, SP_PINNED_OFF };
 enum sp_backing { SP_BACKING_AUTO, SP_BACKING_VMM, SP_BACKING_NATIVE };
 enum sp_vmm { SP_VMM_REUSE, SP_VMM_PASS };
 enum sp_growth { SP_GROWTH_BALANCED, SP_GROWTH_SPEED, SP_GROWTH_TIGHT };
-enum sp_format { SP_FORMAT_AUTO, SP_FORMAT_TEXT, SP_FORMAT_JSON };
+/* Bits of report_on. */
+enum { SP_ON_EXIT = 1, SP_ON_ERROR = 2, SP_ON_ABORT = 4, SP_ON_USR1 = 8, SP_ON_USR2 = 16 };
+enum sp_format { SP_FORMAT_AUTO, SP_FORMAT_TEXT, SP_FORMAT_JSON, SP_FORMAT_SARIF };
 
 #define SP_FIELD_FLAG(field)   bool field;
 #define SP_FIELD_SWITCH(field) enum sp_switch field;
@@ -36,6 +38,8 @@ enum sp_format { SP_FORMAT_AUTO, SP_FORMAT_TEXT, SP_FORMAT_JSON };
 #define SP_FIELD_BYTES(field)  uint64_t field;
 #define SP_FIELD_AMOUNT(field) struct sp_amount field;
 #define SP_FIELD_LIMITS(field) struct sp_limits field;
+#define SP_FIELD_SET(field)    unsigned int field;
+#define SP_FIELD_FRAMES(field) struct sp_frames field;
 #define SP_FIELD_TIME(field)   uint64_t field; /* nanoseconds */
 #define SP_FIELD_CHOICE(field) enum sp_##field field;
 #define SP_FIELD_WORD(field)   const char *field;

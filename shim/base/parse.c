@@ -219,6 +219,44 @@ bool sp_parse_limits(const char *text, const char *values, struct sp_limits *lim
         return true;
 }
 
+static bool parse_frames_word(const char *word, struct sp_frames *frames)
+{
+        static const char *const sorts[] = {"off", "python", "native", "both"};
+
+        for (unsigned int i = 0; i < 4; i++)
+                if (strcasecmp(word, sorts[i]) == 0) {
+                        frames->python = i & 1;
+                        frames->native = i & 2;
+                        return true;
+                }
+        return false;
+}
+
+bool sp_parse_frames(const char *text, const char *values, struct sp_frames *frames)
+{
+        struct sp_frames read = {.python = true, .native = true, .count = SP_FRAMES_USUAL};
+        size_t length = strcspn(text, ",");
+        const char *number = text;
+        const char *rest;
+        uint64_t count;
+        char word[8];
+
+        (void)values;
+        if (length < sizeof(word)) {
+                memcpy(word, text, length);
+                word[length] = '\0';
+                if (parse_frames_word(word, &read))
+                        number = text[length] ? text + length + 1 : NULL;
+        }
+        if (number) {
+                if (!read_number(number, &rest, &count) || *rest || !count || count > SP_FRAMES_MAX)
+                        return false;
+                read.count = (unsigned int)count;
+        }
+        *frames = read;
+        return true;
+}
+
 bool sp_parse_choice(const char *text, const char *values, unsigned int *choice)
 {
         size_t length = strlen(text);
@@ -234,6 +272,28 @@ bool sp_parse_choice(const char *text, const char *values, unsigned int *choice)
                         return false;
                 values += word + 1;
         }
+}
+
+bool sp_parse_set(const char *text, const char *values, unsigned int *set)
+{
+        unsigned int read = 0;
+
+        while (*text) {
+                size_t length = strcspn(text, ",");
+                unsigned int choice;
+                char word[32];
+
+                if (length >= sizeof(word))
+                        return false;
+                memcpy(word, text, length);
+                word[length] = '\0';
+                if (!sp_parse_choice(word, values, &choice))
+                        return false;
+                read |= 1u << choice;
+                text += length + (text[length] == ',');
+        }
+        *set = read;
+        return true;
 }
 
 bool sp_parse_word(const char *text, const char *values, const char **word)

@@ -32,6 +32,15 @@ struct sp_limits {
         uint64_t named; /* bit n: device[n] means something */
 };
 
+/* Which frames of a call stack are kept, and how many of each sort. */
+struct sp_frames {
+        bool python, native;
+        unsigned int count;
+};
+
+#define SP_FRAMES_MAX   64
+#define SP_FRAMES_USUAL 16
+
 /** sp_limits_of() - the amount of one device. */
 struct sp_amount sp_limits_of(const struct sp_limits *limits, unsigned int device);
 
@@ -46,6 +55,12 @@ bool sp_parse_bytes(const char *text, const char *values, uint64_t *bytes);
 bool sp_parse_amount(const char *text, const char *values, struct sp_amount *amount);
 /** sp_parse_limits() - "16G", "50%,0:16G"; no device is named twice, nor are the others. */
 bool sp_parse_limits(const char *text, const char *values, struct sp_limits *limits);
+/** sp_parse_set() - words with commas between them, "exit,abort"; bit n of @set is the n-th of
+ * @values. No text is the empty set. */
+bool sp_parse_set(const char *text, const char *values, unsigned int *set);
+/** sp_parse_frames() - "off", "python", "native" or "both", with a number or one alone for both:
+ * "native,8", "32". */
+bool sp_parse_frames(const char *text, const char *values, struct sp_frames *frames);
 /** sp_parse_time() - in nanoseconds. */
 bool sp_parse_time(const char *text, const char *values, uint64_t *time);
 bool sp_parse_choice(const char *text, const char *values, unsigned int *choice);

@@ -47,7 +47,8 @@ static void write_report(void)
         if (!sp_life_has_begun() || sp_life_is_child() || atomic_exchange(&is_written, true))
                 return;
         sp_life_leaving();
-        sp_report_write();
+        if (sp_config()->report_on & SP_ON_EXIT)
+                sp_report_write();
 }
 
 void sp_exit_status(int status, void *unused)

@@ -24,6 +24,7 @@
 #include "driver/driver.h"
 #include "route/perform.h"
 #include "route/route.h"
+#include "track/stack.h"
 #include "track/submit.h"
 
 /* Stream 0 means one of two streams, by the variant of the function that was called; from the
@@ -70,6 +71,17 @@ static SP_COLD CUresult refuse(void)
         return sp_driver_is_loaded() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_STUB_LIBRARY;
 }
 
+/* Where a call comes from. Only those that obtain memory or give it back have their stack taken:
+ * nobody asks for that of others. */
+#define BEGINS(symbol, with) (__builtin_strncmp(#symbol, with, sizeof(with) - 1) == 0)
+#define KEEPS_STACK(symbol)                                                                        \
+        ((BEGINS(symbol, "cuMem") && !BEGINS(symbol, "cuMemGet")) || BEGINS(symbol, "cuArray") ||  \
+         BEGINS(symbol, "cuMipmapped") || BEGINS(symbol, "cuIpc"))
+#define CALLER(symbol)                                                                             \
+        (KEEPS_STACK(symbol) && __builtin_expect(sp_stack_is_on, 0)                                \
+                 ? sp_stack_take(__builtin_return_address(0))                                      \
+                 : __builtin_return_address(0))
+
 #define SP_EACH_HOOK(api, symbol, since, suffix, params, raw_args, args)                           \
         CUresult CUDAAPI symbol##suffix params                                                     \
         {                                                                                          \
@@ -79,7 +91,7 @@ static SP_COLD CUresult refuse(void)
                 assert(sp_lock_held() == SP_RANK_NONE);                                            \
                 if (!sp_driver.symbol##suffix)                                                     \
                         return refuse();                                                           \
-                sp_caller = __builtin_return_address(0);                                           \
+                sp_caller = CALLER(symbol);                                                        \
                 return handled ? sp_on_##symbol args : sp_driver.symbol##suffix raw_args;          \
         }
 #define SP_EACH_RETRY(api, symbol, since, suffix, params, raw_args)                                \

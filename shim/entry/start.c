@@ -24,7 +24,9 @@
 #include "base/log.h"
 #include "driver/driver.h"
 #include "entry/exit.h"
+#include "report/occasion.h"
 #include "route/route.h"
+#include "track/stack.h"
 
 /* Is it what STREAMPOOL_ONLY names? Both names of a process count: a script is known by the
  * one, a renamed link by the other. */
@@ -56,10 +58,11 @@ bool sp_life_start(void)
         sp_config_load();
         if (config->help)
                 sp_config_help();
-        on = is_wanted(config) && sp_route_start();
+        on = is_wanted(config) && sp_stack_start(&config->stack) && sp_route_start();
         if (on) {
                 pthread_atfork(NULL, NULL, sp_life_child);
                 atexit(sp_life_leaving);
+                sp_report_occasions_start();
                 sp_log(SP_LOG_INFO, "on, with the driver at %s", sp_driver_path());
         } else {
                 sp_log(SP_LOG_INFO, "off: %s",

@@ -8,6 +8,8 @@
  *   report.c   gathers this, and writes the words where they belong
  *   text.c     for people
  *   json.c     for programs
+ *   sarif.c    for tools that show findings beside the code
+ *   words.c    values of JSON, for both
  *   site.c     a place in the program's code
  *   shortage.c who held memory when there was none
  *
@@ -23,6 +25,7 @@
 #include "report/figures.h"
 #include "report/shortage.h"
 #include "track/ledger.h"
+#include "track/stack.h"
 
 #define SP_REPORT_VERSION 1 /* of the JSON form: grows when a field goes or changes its meaning */
 #define SP_REPORT_LEAKS   1024
@@ -73,6 +76,7 @@ bool sp_report_is_silent(const struct sp_report *report);
 
 void sp_report_text(const struct sp_report *report, bool with_lookups, struct sp_text *text);
 void sp_report_json(const struct sp_report *report, struct sp_text *text);
+void sp_report_sarif(const struct sp_report *report, struct sp_text *text);
 
 /** sp_report_name() - a path with its %p, %h, %r and %% replaced; cut if it is too long. */
 void sp_report_name(struct sp_text *name, const char *pattern, const struct sp_report *report);
@@ -87,7 +91,15 @@ struct sp_place {
 
 struct sp_place sp_place_of(const void *site);
 
-/** sp_place_text() - "libfoo.so+0x1234 (function)". */
+/** sp_place_text() - "train.py:17 in step" where lines of Python were kept, else
+ * "libfoo.so+0x1234 (function)". */
 void sp_place_text(struct sp_text *text, const void *site);
+
+/** sp_place_natives() - how many of its native frames are the program's, and no interpreter's that
+ * runs the lines which are told beside. */
+unsigned int sp_place_natives(const struct sp_stack *stack);
+
+/** sp_place_frames() - the frames above a place, a line each; nothing if no stack was kept. */
+void sp_place_frames(struct sp_text *text, const void *site, const char *indent);
 
 #endif

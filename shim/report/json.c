@@ -12,56 +12,51 @@
 #include <streampool/streampool.h>
 
 #include "report/inner.h"
+#include "report/words.h"
 
-#define STRING_MAX 1000 /* a mangled name can be longer; it is cut */
-
-/* Text with what has to be escaped; NULL is null. */
-static void add_string(struct sp_text *text, const char *string)
+static void add_place(struct sp_text *text, const void *site)
 {
-        size_t room = STRING_MAX;
+        struct sp_place place = sp_place_of(site);
 
-        if (!string) {
-                sp_text_add(text, "null");
-                return;
-        }
-        sp_text_add(text, "\"");
-        for (; *string && room > 0; string++, room--) {
-                unsigned char byte = (unsigned char)*string;
-
-                if (byte == '"' || byte == '\\')
-                        sp_text_add(text, "\\%c", byte);
-                else if (byte < 0x20 || byte >= 0x7f)
-                        sp_text_add(text, "\\u%04x", byte);
-                else
-                        sp_text_add(text, "%c", byte);
-        }
-        sp_text_add(text, "\"");
+        sp_words_text(text, "path", place.path);
+        sp_text_add(text, ", \"offset\": \"0x%llx\", ", (unsigned long long)place.offset);
+        sp_words_text(text, "symbol", place.symbol);
 }
 
-static void add_text(struct sp_text *text, const char *name, const char *string)
+/* Above the place itself, innermost first; empty where no stack was kept. */
+static void add_frames(struct sp_text *text, const struct sp_stack *stack)
 {
-        sp_text_add(text, "\"%s\": ", name);
-        add_string(text, string);
-}
+        unsigned int natives = stack ? sp_place_natives(stack) : 0;
 
-static void add_number(struct sp_text *text, const char *name, uint64_t number)
-{
-        sp_text_add(text, "\"%s\": %llu", name, (unsigned long long)number);
+        sp_text_add(text, ", \"native\": [");
+        for (unsigned int i = 0; i < natives; i++) {
+                sp_text_add(text, "%s{", i ? ", " : "");
+                add_place(text, stack->native[i]);
+                sp_text_add(text, "}");
+        }
+        sp_text_add(text, "], \"python\": [");
+        for (unsigned int i = 0; stack && i < stack->pythons; i++) {
+                const struct sp_stack_line *line = stack->line[i];
+
+                sp_text_add(text, "%s{", i ? ", " : "");
+                sp_words_text(text, "file", line->file);
+                sp_text_add(text, ", \"line\": %u, ", line->line);
+                sp_words_text(text, "function", line->function);
+                sp_text_add(text, "}");
+        }
+        sp_text_add(text, "]");
 }
 
 static void add_site(struct sp_text *text, const char *name, const void *site)
 {
-        struct sp_place place = sp_place_of(site);
-
         sp_text_add(text, "\"%s\": ", name);
         if (!site) {
                 sp_text_add(text, "null");
                 return;
         }
         sp_text_add(text, "{");
-        add_text(text, "path", place.path);
-        sp_text_add(text, ", \"offset\": \"0x%llx\", ", (unsigned long long)place.offset);
-        add_text(text, "symbol", place.symbol);
+        add_place(text, site);
+        add_frames(text, sp_stack_of(site));
         sp_text_add(text, "}");
 }
 
@@ -70,19 +65,19 @@ static void add_process(struct sp_text *text, const struct sp_report *report)
         const struct sp_figures *figures = &report->figures;
 
         sp_text_add(text, "  \"process\": {");
-        add_text(text, "program", report->program);
+        sp_words_text(text, "program", report->program);
         sp_text_add(text, ", \"id\": %ld, ", report->process);
-        add_text(text, "host", report->host);
+        sp_words_text(text, "host", report->host);
         sp_text_add(text, ", ");
-        add_text(text, "rank", report->rank);
+        sp_words_text(text, "rank", report->rank);
         sp_text_add(text, "},\n  \"driver\": {\"version\": %d, ", figures->driver_version);
-        add_text(text, "path", figures->driver_path);
+        sp_words_text(text, "path", figures->driver_path);
         sp_text_add(text, "},\n  ");
-        add_text(text, "mode", figures->observing ? "observe" : "pool");
+        sp_words_text(text, "mode", figures->observing ? "observe" : "pool");
         sp_text_add(text, ",\n  ");
-        add_text(text, "backing", figures->backing);
+        sp_words_text(text, "backing", figures->backing);
         sp_text_add(text, ",\n  ");
-        add_text(text, "unseen", report->unseen);
+        sp_words_text(text, "unseen", report->unseen);
         sp_text_add(text, ",\n  \"gave_up\": %s,\n  \"complete\": %s,\n",
                     figures->off ? "true" : "false", report->busy ? "false" : "true");
 }
@@ -92,20 +87,20 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         const struct sp_ledger_entry *block = &finding->block;
 
         sp_text_add(text, "    {");
-        add_text(text, "kind", sp_finding_name(finding->kind));
+        sp_words_text(text, "kind", sp_finding_name(finding->kind));
         sp_text_add(text, ", ");
-        add_text(text, "function", finding->function);
+        sp_words_text(text, "function", finding->function);
         sp_text_add(text, ", \"result\": %d, ", finding->result);
-        add_number(text, "times", finding->times);
+        sp_words_number(text, "times", finding->times);
         sp_text_add(text, ", \"address\": \"0x%llx\", ", (unsigned long long)finding->address);
         add_site(text, "site", finding->site);
         sp_text_add(text, ", \"allocation\": ");
         if (finding->has_block) {
                 sp_text_add(text, "{");
-                add_text(text, "kind", sp_kind_name(block->kind));
+                sp_words_text(text, "kind", sp_kind_name(block->kind));
                 sp_text_add(text, ", \"address\": \"0x%llx\", ",
                             (unsigned long long)block->address);
-                add_number(text, "bytes", block->bytes);
+                sp_words_number(text, "bytes", block->bytes);
                 sp_text_add(text, ", ");
                 add_site(text, "site", block->site);
                 sp_text_add(text, "}");
@@ -113,7 +108,7 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
                 sp_text_add(text, "null");
         }
         sp_text_add(text, ", ");
-        add_text(text, "freed_by", finding->freed_by);
+        sp_words_text(text, "freed_by", finding->freed_by);
         sp_text_add(text, ", ");
         add_site(text, "freed_at", finding->freed_at);
         sp_text_add(text, "}");
@@ -124,8 +119,8 @@ static void add_findings(struct sp_text *text, const struct sp_report *report)
         sp_text_add(text, "  \"finding_counts\": {");
         for (unsigned int i = 0; i < SP_FINDING_COUNT; i++) {
                 sp_text_add(text, "%s", i ? ", " : "");
-                add_number(text, sp_finding_name((enum sp_finding_kind)i),
-                           report->totals.findings[i]);
+                sp_words_number(text, sp_finding_name((enum sp_finding_kind)i),
+                                report->totals.findings[i]);
         }
         sp_text_add(text, "},\n  \"findings\": [");
         for (size_t i = 0; i < report->findings; i++) {
@@ -133,30 +128,30 @@ static void add_findings(struct sp_text *text, const struct sp_report *report)
                 add_finding(text, &report->finding[i]);
         }
         sp_text_add(text, "],\n  ");
-        add_number(text, "findings_unlisted", report->totals.unlisted);
+        sp_words_number(text, "findings_unlisted", report->totals.unlisted);
         sp_text_add(text, ",\n");
 }
 
 static void add_leaks(struct sp_text *text, const struct sp_report *report)
 {
         sp_text_add(text, "  \"leaks\": {");
-        add_number(text, "count", report->leaked_count);
+        sp_words_number(text, "count", report->leaked_count);
         sp_text_add(text, ", ");
-        add_number(text, "bytes", report->leaked_bytes);
+        sp_words_number(text, "bytes", report->leaked_bytes);
         sp_text_add(text, ", \"places\": [");
         for (size_t i = 0; i < report->leaks; i++) {
                 const struct sp_leak *leak = &report->leak[i];
 
                 sp_text_add(text, "%s\n    {", i ? "," : "");
-                add_text(text, "kind", sp_kind_name(leak->kind));
+                sp_words_text(text, "kind", sp_kind_name(leak->kind));
                 sp_text_add(text, ", ");
-                add_number(text, "count", leak->count);
+                sp_words_number(text, "count", leak->count);
                 sp_text_add(text, ", ");
-                add_number(text, "bytes", leak->bytes);
+                sp_words_number(text, "bytes", leak->bytes);
                 sp_text_add(text, ", ");
-                add_number(text, "smallest", leak->smallest);
+                sp_words_number(text, "smallest", leak->smallest);
                 sp_text_add(text, ", ");
-                add_number(text, "largest", leak->largest);
+                sp_words_number(text, "largest", leak->largest);
                 sp_text_add(text, ", ");
                 add_site(text, "site", leak->site);
                 sp_text_add(text, "}");
@@ -168,7 +163,7 @@ static void add_leaks(struct sp_text *text, const struct sp_report *report)
 #define NUMBER(row, field)                                                                         \
         do {                                                                                       \
                 sp_text_add(text, ", ");                                                           \
-                add_number(text, #field, (row)->field);                                            \
+                sp_words_number(text, #field, (row)->field);                                       \
         } while (0)
 
 static void add_memory(struct sp_text *text, const struct sp_report *report)
@@ -178,7 +173,7 @@ static void add_memory(struct sp_text *text, const struct sp_report *report)
                 const struct sp_kind_totals *kind = &report->totals.kind[i];
 
                 sp_text_add(text, "%s\n    {", i ? "," : "");
-                add_text(text, "kind", sp_kind_name((enum sp_kind)i));
+                sp_words_text(text, "kind", sp_kind_name((enum sp_kind)i));
                 NUMBER(&kind->tally, count);
                 NUMBER(&kind->tally, count_high);
                 NUMBER(&kind->tally, bytes);
@@ -192,7 +187,7 @@ static void add_memory(struct sp_text *text, const struct sp_report *report)
                 sp_text_add(text, "}");
         }
         sp_text_add(text, "],\n  ");
-        add_number(text, "unwritten", report->totals.unwritten);
+        sp_words_number(text, "unwritten", report->totals.unwritten);
         sp_text_add(text, ",\n");
 }
 
@@ -245,7 +240,7 @@ static void add_pools(struct sp_text *text, const struct sp_report *report)
                 sp_text_add(text, "}");
         }
         sp_text_add(text, "],\n  ");
-        add_number(text, "pools_left_out", report->figures.pools_left_out);
+        sp_words_number(text, "pools_left_out", report->figures.pools_left_out);
         sp_text_add(text, ",\n");
 }
 
@@ -262,21 +257,21 @@ static void add_saving(struct sp_text *text, const struct sp_report *report)
         const struct sp_saving *saving = &report->saving;
 
         sp_text_add(text, "  \"saved\": {");
-        add_number(text, "calls", saving->calls);
+        sp_words_number(text, "calls", saving->calls);
         sp_text_add(text, ", ");
-        add_number(text, "calls_instead", saving->instead);
+        sp_words_number(text, "calls_instead", saving->instead);
         sp_text_add(text, ", ");
-        add_number(text, "ns", saving->ns);
+        sp_words_number(text, "ns", saving->ns);
         sp_text_add(text, ", \"costs\": [");
         for (unsigned int i = 0; i < SP_NATIVE_COUNT; i++) {
                 sp_text_add(text, "%s\n    {", i ? "," : "");
-                add_text(text, "function", names[i]);
+                sp_words_text(text, "function", names[i]);
                 sp_text_add(text, ", ");
-                add_number(text, "calls", saving->times[i]);
+                sp_words_number(text, "calls", saving->times[i]);
                 sp_text_add(text, ", ");
-                add_number(text, "ns", saving->cost_ns[i]);
+                sp_words_number(text, "ns", saving->cost_ns[i]);
                 sp_text_add(text, ", ");
-                add_number(text, "samples", saving->samples[i]);
+                sp_words_number(text, "samples", saving->samples[i]);
                 sp_text_add(text, "}");
         }
         sp_text_add(text, "]},\n");
@@ -284,9 +279,9 @@ static void add_saving(struct sp_text *text, const struct sp_report *report)
 
 static void add_holder(struct sp_text *text, const struct sp_holder *holder)
 {
-        add_number(text, "count", holder->count);
+        sp_words_number(text, "count", holder->count);
         sp_text_add(text, ", ");
-        add_number(text, "bytes", holder->bytes);
+        sp_words_number(text, "bytes", holder->bytes);
         sp_text_add(text, "}");
 }
 
@@ -299,7 +294,7 @@ static void add_holders(struct sp_text *text, const struct sp_shortage *shortage
                 if (shortage->kinds[i].count == 0)
                         continue;
                 sp_text_add(text, "%s{", separator);
-                add_text(text, "kind", sp_kind_name((enum sp_kind)i));
+                sp_words_text(text, "kind", sp_kind_name((enum sp_kind)i));
                 sp_text_add(text, ", ");
                 add_holder(text, &shortage->kinds[i]);
                 separator = ", ";
@@ -307,7 +302,7 @@ static void add_holders(struct sp_text *text, const struct sp_shortage *shortage
         sp_text_add(text, "],\n    \"places\": [");
         for (unsigned int i = 0; i < SP_SHORTAGE_ROWS && shortage->sites[i].count; i++) {
                 sp_text_add(text, "%s\n      {", i ? "," : "");
-                add_text(text, "kind", sp_kind_name(shortage->sites[i].kind));
+                sp_words_text(text, "kind", sp_kind_name(shortage->sites[i].kind));
                 sp_text_add(text, ", ");
                 add_site(text, "site", shortage->sites[i].site);
                 sp_text_add(text, ", ");
@@ -344,7 +339,7 @@ static void add_shortage(struct sp_text *text, const struct sp_report *report)
                 return;
         }
         sp_text_add(text, "{");
-        add_text(text, "kind", sp_kind_name(shortage->kind));
+        sp_words_text(text, "kind", sp_kind_name(shortage->kind));
         NUMBER(shortage, bytes);
         sp_text_add(text, ", \"device\": %d, \"by_limit\": %s, \"complete\": %s, ",
                     shortage->device, shortage->by_limit ? "true" : "false",
@@ -374,7 +369,7 @@ static void add_counters(struct sp_text *text, const struct sp_report *report)
         sp_text_add(text, "  \"counters\": {");
         for (unsigned int i = 0; i < SP_COUNTER_COUNT; i++) {
                 sp_text_add(text, "%s\n    ", i ? "," : "");
-                add_number(text, sp_counter_info[i].name, report->counter[i]);
+                sp_words_number(text, sp_counter_info[i].name, report->counter[i]);
         }
         sp_text_add(text, "}\n");
 }
@@ -382,7 +377,7 @@ static void add_counters(struct sp_text *text, const struct sp_report *report)
 void sp_report_json(const struct sp_report *report, struct sp_text *text)
 {
         sp_text_add(text, "{\n  \"version\": %d,\n  ", SP_REPORT_VERSION);
-        add_text(text, "streampool", STREAMPOOL_VERSION);
+        sp_words_text(text, "streampool", STREAMPOOL_VERSION);
         sp_text_add(text, ",\n");
         add_process(text, report);
         add_findings(text, report);

@@ -255,16 +255,71 @@ static void write_words(const char *path, const struct sp_text *words)
         (void)sp_text_write(words, STDERR_FILENO);
 }
 
-void sp_report_write(void)
+static enum sp_format form_of(const char *name)
 {
-        const struct sp_config *config = sp_config();
+        enum sp_format format = sp_config()->format;
+
+        if (format != SP_FORMAT_AUTO)
+                return format;
+        if (ends_in(name, ".json"))
+                return SP_FORMAT_JSON;
+        return ends_in(name, ".sarif") ? SP_FORMAT_SARIF : SP_FORMAT_TEXT;
+}
+
+static void write_one(struct desk *desk, const char *pattern)
+{
         char name_bytes[PATH_MAX];
         struct sp_text words;
         struct sp_text name;
-        struct desk *desk;
-        bool is_json;
 
-        if (!config->report || strcmp(config->report, "none") == 0)
+        sp_text_init(&name, name_bytes, sizeof(name_bytes));
+        sp_report_name(&name, pattern, &desk->report);
+        sp_text_init(&words, desk->words, sizeof(desk->words));
+        switch (form_of(name_bytes)) {
+        case SP_FORMAT_JSON:
+                sp_report_json(&desk->report, &words);
+                break;
+        case SP_FORMAT_SARIF:
+                sp_report_sarif(&desk->report, &words);
+                break;
+        case SP_FORMAT_AUTO:
+        case SP_FORMAT_TEXT:
+                sp_report_text(&desk->report, sp_config()->diag, &words);
+        }
+        write_words(name_bytes, &words);
+}
+
+static bool is_written(const char *name, bool files_only)
+{
+        return strcmp(name, "none") != 0 && !(files_only && strcmp(name, "-") == 0);
+}
+
+static void write_all(struct desk *desk, const char *names, bool files_only)
+{
+        char one[PATH_MAX];
+
+        while (*names) {
+                int length = (int)strcspn(names, ",");
+
+                if ((size_t)length >= sizeof(one)) {
+                        sp_log(SP_LOG_ERROR, "no file can have the name of a report %.*s...", 64,
+                               names);
+                } else if (length) {
+                        memcpy(one, names, (size_t)length);
+                        one[length] = '\0';
+                        if (is_written(one, files_only))
+                                write_one(desk, one);
+                }
+                names += length + (names[length] == ',');
+        }
+}
+
+static void write_report(bool files_only)
+{
+        const struct sp_config *config = sp_config();
+        struct desk *desk;
+
+        if (!config->report || !is_written(config->report, files_only))
                 return;
         desk = mmap(NULL, sizeof(*desk), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -273,17 +328,17 @@ void sp_report_write(void)
                 return;
         }
         sp_report_gather(&desk->report);
-        if (!sp_report_is_silent(&desk->report) || config->diag) {
-                sp_text_init(&name, name_bytes, sizeof(name_bytes));
-                sp_report_name(&name, config->report, &desk->report);
-                is_json = config->format == SP_FORMAT_JSON ||
-                          (config->format == SP_FORMAT_AUTO && ends_in(name_bytes, ".json"));
-                sp_text_init(&words, desk->words, sizeof(desk->words));
-                if (is_json)
-                        sp_report_json(&desk->report, &words);
-                else
-                        sp_report_text(&desk->report, config->diag, &words);
-                write_words(name_bytes, &words);
-        }
+        if (!sp_report_is_silent(&desk->report) || config->diag)
+                write_all(desk, config->report, files_only);
         munmap(desk, sizeof(*desk));
+}
+
+void sp_report_write(void)
+{
+        write_report(false);
+}
+
+void sp_report_write_files(void)
+{
+        write_report(true);
 }

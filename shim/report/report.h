@@ -21,6 +21,9 @@
  */
 void sp_report_write(void);
 
+/** sp_report_write_files() - the same, but nothing on stderr. */
+void sp_report_write_files(void);
+
 /** sp_report_has_findings() - was memory leaked, or freed wrongly? */
 bool sp_report_has_findings(void);
 

@@ -240,6 +240,7 @@ static void add_holders(struct sp_text *text, const struct sp_shortage *shortage
                 sp_text_add(text, " %s by ", sp_kind_name(holder->kind));
                 sp_place_text(text, holder->site);
                 sp_text_add(text, "\n");
+                sp_place_frames(text, holder->site, "                ");
         }
         for (unsigned int i = 0; i < SP_SHORTAGE_ROWS && shortage->streams[i].count; i++) {
                 add_label(text, i ? "" : "streams");
@@ -296,6 +297,7 @@ void sp_shortage_text(struct sp_text *text, const struct sp_shortage *shortage)
                     shortage->by_limit ? "STREAMPOOL_LIMIT" : "the driver");
         sp_place_text(text, shortage->site);
         sp_text_add(text, "\n");
+        sp_place_frames(text, shortage->site, "      ");
         if (!shortage->complete)
                 sp_text_add(text, "  Another thread kept the books: what follows is not all.\n");
         add_holders(text, shortage);

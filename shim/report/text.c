@@ -16,6 +16,7 @@
 
 /* Columns. */
 enum { PLACE = 58, LABEL = 28 };
+#define FRAME "            "
 
 static void add_size(struct sp_text *text, uint64_t bytes, int width)
 {
@@ -89,6 +90,7 @@ static void add_place(struct sp_text *text, const void *site)
         sp_text_pad(text, PLACE);
         sp_place_text(text, site);
         sp_text_add(text, "\n");
+        sp_place_frames(text, site, FRAME);
 }
 
 static void add_finding(struct sp_text *text, const struct sp_finding *finding)

@@ -4,6 +4,7 @@
 
 #include "route/route.h"
 
+#include "report/occasion.h"
 #include "base/config.h"
 #include "base/life.h"
 #include "route/perform.h"
@@ -126,6 +127,7 @@ void sp_sync_finish(struct sp_sync *sync, enum spm_sync how, CUresult result)
         bool crowded;
 
         sp_context_note_result(sync->context, result);
+        sp_report_if_asked();
         if (!sync->open)
                 return;
         model = sp_model_enter();

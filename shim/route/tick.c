@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "report/occasion.h"
 #include "base/config.h"
 #include "route/perform.h"
 #include "route/route.h"
@@ -46,6 +47,7 @@ void sp_tick(void)
         enum spm_status status;
         unsigned long long now;
 
+        sp_report_if_asked();
         if (!sp_route_may_act())
                 return;
         sp_thrift_trim();

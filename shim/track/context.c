@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "base/occasion.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "track/mempool.h"
@@ -415,6 +416,7 @@ void sp_context_note_result(struct sp_context *context, CUresult result)
                 return;
         if (!atomic_exchange(&context->poisoned, true)) {
                 sp_epoch_end();
+                sp_occasion_ask(SP_OCCASION_ERROR);
                 sp_log(SP_LOG_WARNING,
                        "context %llu failed with %d: its memory is left to the driver", context->id,
                        (int)result);

@@ -152,6 +152,65 @@ def expectations(program, schema, folder):
             yield "STREAMPOOL_FORMAT=text did not write text"
 
 
+URI = re.compile(r"^([A-Za-z0-9/._~+-]|%[0-9A-F]{2})+$")
+
+
+def locations(value):
+    """Every physical location in a result, wherever it is."""
+    if isinstance(value, dict):
+        if "physicalLocation" in value:
+            yield value["physicalLocation"]
+        for each in value.values():
+            yield from locations(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from locations(each)
+
+
+def sarif_problems(path, report):
+    """What is wrong with a report as SARIF, beside the JSON form of an equal run."""
+    with open(path, encoding="utf-8") as source:
+        lines = source.read().splitlines()
+    log = json.loads("\n".join(lines))
+    (run,) = log["runs"]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    if log["version"] != "2.1.0" or run["tool"]["driver"]["name"] != "streampool":
+        yield f"sarif: {log['version']}, {run['tool']['driver']['name']}"
+    counts = dict.fromkeys(rules, 0)
+    for result in run["results"]:
+        counts[result["ruleId"]] += result["occurrenceCount"]
+        if rules[result["ruleIndex"]] != result["ruleId"]:
+            yield f"sarif: rule {result['ruleIndex']} is not {result['ruleId']}"
+        if result["level"] != ("warning" if result["ruleId"] == "leak" else "error"):
+            yield f"sarif: {result['ruleId']} is a {result['level']}"
+        if len(result["locations"]) != 1 or not result["message"]["text"]:
+            yield f"sarif: {result}"
+        for place in locations(result):
+            if not URI.match(place["artifactLocation"]["uri"]):
+                yield f"sarif: {place['artifactLocation']['uri']} is no URI"
+    wanted = {name.replace("_", "-"): count for name, count in report["finding_counts"].items()}
+    wanted["leak"] = report["leaks"]["count"]
+    if counts != wanted:
+        yield f"sarif: {counts} and not {wanted}"
+    if sum('"ruleId"' in line for line in lines) != len(run["results"]):
+        yield "sarif: a result is not on a line of its own"
+    if [result["ruleId"] for result in run["results"]][0] != "double-free":
+        yield "sarif: the worst finding is not first"
+
+
+def forms(program, folder):
+    """Several forms in one run, by their names."""
+    names = [os.path.join(folder, "a b." + suffix) for suffix in ("txt", "json", "sarif")]
+    environment = {**os.environ, "STREAMPOOL_REPORT": ",".join([names[0], "none", *names[1:]])}
+    subprocess.run([program, "rich"], env=environment, check=False, stderr=subprocess.DEVNULL)
+    with open(names[0], encoding="utf-8") as text, open(names[1], encoding="utf-8") as source:
+        if not text.read().startswith("\nstreampool "):
+            yield "several names: the first is no text"
+        yield from sarif_problems(names[2], json.load(source))
+    if os.path.exists("none"):
+        yield "several names: none is a file"
+
+
 def self_check(schema, report):
     """A checker that accepts everything would be worth nothing."""
     spoilt = [
@@ -179,6 +238,7 @@ def main():
     else:
         with tempfile.TemporaryDirectory() as folder:
             wrong = list(expectations(sys.argv[1], schema, folder))
+            wrong += forms(sys.argv[1], folder)
             wrong += self_check(schema, check(made(sys.argv[1], "rich", folder)[1], schema)[0])
     print("\n".join(wrong) if wrong else "the report is what its schema says")
     return 1 if wrong else 0

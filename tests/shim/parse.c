@@ -37,6 +37,34 @@ Test(parse, count_within_its_range)
         cr_expect_eq(count, 255);
 }
 
+Test(parse, frames_of_a_stack)
+{
+        static const struct {
+                const char *text;
+                bool python, native;
+                unsigned int count;
+        } rows[] = {
+                {"off", false, false, 16},      {"python", true, false, 16},
+                {"Native", false, true, 16},    {"both", true, true, 16},
+                {"native,8", false, true, 8},   {"32", true, true, 32},
+                {"python,64", true, false, 64},
+        };
+        static const char *const bad[] = {"",         "0",  "65",        "native,",
+                                          "native,0", "on", "native,8,", "8,native",
+                                          "native 8", "-1", "pythonx",   "native,x"};
+        struct sp_frames frames = {.count = 77};
+
+        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+                cr_expect_not(sp_parse_frames(bad[i], "", &frames), "%s", bad[i]);
+        cr_expect_eq(frames.count, 77, "written by a parser that failed");
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                cr_expect(sp_parse_frames(rows[i].text, "", &frames), "%s", rows[i].text);
+                cr_expect_eq(frames.python, rows[i].python, "%s", rows[i].text);
+                cr_expect_eq(frames.native, rows[i].native, "%s", rows[i].text);
+                cr_expect_eq(frames.count, rows[i].count, "%s", rows[i].text);
+        }
+}
+
 Test(parse, bytes_with_units)
 {
         static const struct {

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Occasion -- when is a report written, besides at the end?
+ *
+ * The handler of SIGUSR1 and SIGUSR2 only asks. That of SIGABRT writes by itself:
+ * nothing comes after it. It takes no heap, so that abort() may come from the
+ * heap's own checks, and locks of ours only for a bounded time; what it does need is
+ * the loader's list of libraries.
+ */
+
+#define _GNU_SOURCE
+
+#include "report/occasion.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/life.h"
+#include "base/log.h"
+#include "report/report.h"
+
+static void ask(int number)
+{
+        (void)number;
+        sp_occasion_ask(SP_OCCASION_SIGNAL);
+}
+
+/* SA_RESETHAND: raised again, it ends the process as if nobody had looked. */
+static void die(int number)
+{
+        int saved = errno;
+
+        if (!sp_life_is_child())
+                sp_report_write();
+        errno = saved;
+        raise(number);
+}
+
+static void take(int number, const char *name, void (*handler)(int), int flags)
+{
+        struct sigaction action = {.sa_handler = handler, .sa_flags = flags | SA_ONSTACK};
+        struct sigaction before;
+
+        sigemptyset(&action.sa_mask);
+        if (sigaction(number, NULL, &before))
+                return;
+        if ((before.sa_flags & SA_SIGINFO) || before.sa_handler != SIG_DFL) {
+                sp_log(SP_LOG_WARNING,
+                       "STREAMPOOL_REPORT_ON: the program has a use for %s, which "
+                       "stays the program's",
+                       name);
+                return;
+        }
+        sigaction(number, &action, NULL);
+}
+
+void sp_report_occasions_start(void)
+{
+        unsigned int on = sp_config()->report_on;
+
+        if (on & SP_ON_ABORT)
+                take(SIGABRT, "SIGABRT", die, SA_RESETHAND);
+        if (on & SP_ON_USR1)
+                take(SIGUSR1, "SIGUSR1", ask, SA_RESTART);
+        if (on & SP_ON_USR2)
+                take(SIGUSR2, "SIGUSR2", ask, SA_RESTART);
+}
+
+void sp_report_asked(void)
+{
+        unsigned int asked = atomic_exchange(&sp_occasion_asked, SP_OCCASION_NONE);
+
+        if (sp_life_is_child())
+                return;
+        if (asked == SP_OCCASION_SIGNAL)
+                sp_report_write();
+        else if (asked == SP_OCCASION_ERROR && sp_config()->report_on & SP_ON_ERROR)
+                sp_report_write_files();
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Unwind -- which calls of C and C++ is this thread in? */
+
+#define _GNU_SOURCE
+
+#include "track/unwind.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/thread.h"
+#include "driver/lookup.h"
+
+#define OURS_MAX 16 /* frames of ours between the program and the unwinder */
+#define WALKS    64 /* that a thread remembers; a power of two */
+
+/* Of the Itanium C++ ABI, which gives them these names on every machine. */
+struct _Unwind_Context;
+typedef int (*step_function)(struct _Unwind_Context *context, void *argument);
+static int (*unwind_backtrace)(step_function step, void *argument);
+static uintptr_t (*unwind_ip)(struct _Unwind_Context *context);
+static uintptr_t (*unwind_cfa)(struct _Unwind_Context *context);
+
+enum { GO_ON = 0, END = 5 }; /* _URC_NO_REASON, _URC_END_OF_STACK */
+
+/* A walk, and where on the stack what it found lay. */
+struct walk {
+        const void *caller;
+        const void *here;
+        unsigned int count;
+        uint32_t slot[SP_FRAMES_MAX + 1]; /* of @caller first; bytes above @here */
+        const void *frame[SP_FRAMES_MAX + 1];
+};
+
+/* Of one thread. */
+struct memory {
+        struct sp_seat seat;
+        uintptr_t top; /* of its stack; 0: not known, and nothing is remembered */
+        uintptr_t bottom;
+        struct walk walk[WALKS];
+};
+
+static __thread struct memory *memory __attribute__((tls_model("initial-exec")));
+
+/* Atomic. */
+static _Atomic(struct sp_seat *) memories;
+
+bool sp_unwind_start(void)
+{
+        static const char *const libraries[] = {NULL, "libgcc_s.so.1"};
+
+        for (unsigned int i = 0; i < 2 && !unwind_backtrace; i++) {
+                void *library =
+                        libraries[i] ? dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL) : RTLD_DEFAULT;
+                void *ip = libraries[i] && !library ? NULL : sp_dlsym(library, "_Unwind_GetIP");
+                void *cfa = ip ? sp_dlsym(library, "_Unwind_GetCFA") : NULL;
+                void *walker = cfa ? sp_dlsym(library, "_Unwind_Backtrace") : NULL;
+
+                if (!walker)
+                        continue;
+                memcpy(&unwind_ip, &ip, sizeof(ip));
+                memcpy(&unwind_cfa, &cfa, sizeof(cfa));
+                memcpy(&unwind_backtrace, &walker, sizeof(walker));
+        }
+        return unwind_backtrace != NULL;
+}
+
+/* what a thread remembers */
+
+static void end_memory(void *ended)
+{
+        struct memory *own = ended;
+
+        memory = NULL;
+        sp_seat_leave(&own->seat);
+}
+
+static void find_stack(struct memory *own)
+{
+        pthread_attr_t attributes;
+        void *bottom;
+        size_t size;
+
+        own->bottom = own->top = 0;
+        if (pthread_getattr_np(pthread_self(), &attributes))
+                return;
+        if (!pthread_attr_getstack(&attributes, &bottom, &size)) {
+                own->bottom = (uintptr_t)bottom;
+                own->top = (uintptr_t)bottom + size;
+        }
+        pthread_attr_destroy(&attributes);
+}
+
+static struct memory *settle(void)
+{
+        bool made;
+        struct memory *own = (struct memory *)sp_seat_take(&memories, _Alignof(struct memory),
+                                                           sizeof(*own), &made);
+
+        if (!own)
+                return NULL;
+        find_stack(own);
+        memset(own->walk, 0, sizeof(own->walk));
+        if (!sp_thread_at_end(end_memory, own)) {
+                sp_seat_leave(&own->seat);
+                return NULL;
+        }
+        memory = own;
+        return own;
+}
+
+/* Its place for a walk; NULL if this is no stack of which it knows the ends. */
+static struct walk *place_for(const void *caller, const void *here)
+{
+        struct memory *own = memory ? memory : settle();
+        uintptr_t mixed = (uintptr_t)caller ^ (uintptr_t)here >> 4;
+
+        if (!own || (uintptr_t)here < own->bottom || (uintptr_t)here >= own->top)
+                return NULL;
+        return &own->walk[(mixed ^ mixed >> 6) % WALKS];
+}
+
+/* Are all of them still where they were? */
+static bool is_again(const struct walk *walk, const void *caller, const void *here)
+{
+        if (walk->caller != caller || walk->here != here)
+                return false;
+        for (unsigned int i = 0; i <= walk->count; i++)
+                if (*(const void *const *)((const char *)here + walk->slot[i]) != walk->frame[i])
+                        return false;
+        return true;
+}
+
+/* walking */
+
+struct progress {
+        const void *caller;
+        const void *here;
+        const void **frame;
+        unsigned int most;
+        unsigned int ours;  /* frames in front of @caller */
+        unsigned int count; /* frames behind it */
+        bool is_found;
+        struct walk *walk; /* NULL once something is not where it can be looked at */
+};
+
+/* Where the return address lies: below the frame that it returns into. */
+static void remember(struct progress *progress, uintptr_t below, const void *address)
+{
+        struct walk *walk = progress->walk;
+        uintptr_t slot = below - sizeof(address);
+        uintptr_t offset = slot - (uintptr_t)progress->here;
+
+        if (!walk)
+                return;
+        if (slot < (uintptr_t)progress->here || slot >= memory->top || offset > UINT32_MAX ||
+            *(const void *const *)slot != address) { // NOLINT
+                progress->walk = NULL;
+                return;
+        }
+        walk->slot[progress->count] = (uint32_t)offset;
+        walk->frame[progress->count] = address;
+}
+
+static int step(struct _Unwind_Context *context, void *argument)
+{
+        struct progress *progress = argument;
+        const void *address = (const void *)unwind_ip(context); // NOLINT
+
+        if (!address)
+                return END;
+        if (!progress->is_found) {
+                progress->is_found = address == progress->caller;
+                if (progress->is_found)
+                        remember(progress, unwind_cfa(context), address);
+                return progress->is_found || progress->ours++ < OURS_MAX ? GO_ON : END;
+        }
+        if (progress->count == progress->most)
+                return END;
+        progress->frame[progress->count++] = address;
+        remember(progress, unwind_cfa(context), address);
+        return GO_ON;
+}
+
+unsigned int sp_unwind(const void *caller, const void *here, const void **frame, unsigned int most)
+{
+        struct walk *walk = place_for(caller, here);
+        struct progress progress = {
+                .caller = caller, .here = here, .frame = frame, .most = most, .walk = walk};
+
+        if (walk && is_again(walk, caller, here)) {
+                memcpy(frame, walk->frame + 1, walk->count * sizeof(*frame));
+                return walk->count;
+        }
+        if (walk)
+                walk->caller = NULL;
+        unwind_backtrace(step, &progress);
+        if (progress.walk && progress.is_found) {
+                walk->here = here;
+                walk->count = progress.count;
+                walk->caller = caller;
+        }
+        return progress.count;
+}

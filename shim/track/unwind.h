@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SP_TRACK_UNWIND_H
+#define SP_TRACK_UNWIND_H
+
+/*
+ * Unwind -- which calls of C and C++ is this thread in?
+ *
+ * By the toolchain's unwinder, which reads the tables that exceptions need and
+ * every library has. Frame pointers would be faster, and lie: most libraries are built
+ * without them, and a chain through such a function leaves callers out, or
+ * follows a number that is no address, which cannot be told from a good one.
+ *
+ * The unwinder takes some 100 ns a frame. So a thread remembers where on its
+ * stack the return addresses of its last walks lay. A walk that begins at the
+ * same place and finds all of them there is the same again, for the price of
+ * reading them. (What lies there could be left over from a call that has
+ * returned: if, in between, a function was called by the same instruction, took
+ * as much of the stack, called on to the same depth, and wrote nothing where the
+ * other's calls had been. Then frames in the middle are those of the last time.)
+ *
+ * Places are looked at only within the stack that the thread was given: on one
+ * that a program made for its coroutines each walk is the unwinder's.
+ */
+
+#include <stdbool.h>
+
+/** sp_unwind_start() - finds the unwinder; before any walk. Return: false if there is none. */
+bool sp_unwind_start(void);
+
+/**
+ * sp_unwind() - the return addresses above the call that returns to @caller
+ * @here:  the frame of a function that was called, directly or not, by the one that returns there
+ * @frame: return argument, innermost first, without @caller
+ *
+ * Return: how many, at most @most, of which SP_FRAMES_MAX is the most. 0 if @caller is not found.
+ */
+unsigned int sp_unwind(const void *caller, const void *here, const void **frame, unsigned int most);
+
+#endif

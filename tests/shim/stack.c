@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Stack -- the frames that are kept are those that glibc's backtrace() sees
+ *
+ * hook() stands for one of ours: it is called by the program, and takes the place
+ * of its caller.
+ */
+
+#define _GNU_SOURCE
+
+#include "track/stack.h"
+
+#include <criterion/criterion.h>
+#include <execinfo.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "report/counters.h"
+
+#define DEEP     12
+
+#define NOINLINE __attribute__((noinline))
+/* After a call, so that it is none in the place of this one. */
+#define STAY() __asm__ volatile("")
+
+static void *seen[SP_FRAMES_MAX + 8];
+static int seen_count;
+static bool looks = true;
+
+static NOINLINE const void *hook(void)
+{
+        const void *place = sp_stack_take(__builtin_return_address(0));
+
+        if (looks)
+                seen_count = backtrace(seen, SP_FRAMES_MAX + 8);
+        return place;
+}
+
+static void start(const char *text)
+{
+        struct sp_frames frames;
+
+        cr_assert(sp_parse_frames(text, "", &frames));
+        cr_assert(sp_stack_start(&frames));
+        cr_assert(sp_stack_is_on);
+}
+
+/* backtrace() begins in hook(): its caller is the second. */
+static void expect_same(const void *place)
+{
+        const struct sp_stack *stack = sp_stack_of(place);
+
+        cr_assert_not_null(stack);
+        cr_assert_eq(stack->caller, seen[1]);
+        cr_assert_geq(stack->natives, 2);
+        for (int i = 0; i < stack->natives && i + 2 < seen_count; i++)
+                cr_assert_eq(stack->native[i], seen[i + 2], "frame %d is %p and not %p", i,
+                             stack->native[i], seen[i + 2]);
+}
+
+/* Two functions of one shape, called through a table by one instruction. */
+typedef const void *(*step)(unsigned int path, int left);
+static const void *left(unsigned int path, int left_over);
+static const void *right(unsigned int path, int left_over);
+static step const steps[] = {left, right};
+
+static NOINLINE const void *left(unsigned int path, int left_over)
+{
+        const void *place = left_over ? steps[path & 1](path >> 1, left_over - 1) : hook();
+
+        STAY();
+        return place;
+}
+
+static NOINLINE const void *right(unsigned int path, int left_over)
+{
+        const void *place = left_over ? steps[path & 1](path >> 1, left_over - 1) : hook();
+
+        STAY();
+        return place;
+}
+
+Test(stack, frames_are_those_of_backtrace)
+{
+        start("native,32");
+        expect_same(left(0x2ad, 5));
+        expect_same(right(0x2ad, 9));
+}
+
+Test(stack, the_same_calls_are_the_same_place)
+{
+        const void *place[2];
+        volatile int twice = 2; /* one instruction that calls */
+
+        start("native");
+        for (int i = 0; i < twice; i++)
+                place[i] = left(5, 5);
+        cr_expect_eq(place[0], place[1]);
+        cr_expect_neq(right(5, 5), place[0]);
+}
+
+/* What a thread remembers of one path must not be taken for another. */
+Test(stack, any_path_is_told_from_any_other)
+{
+        start("native,32");
+        srand(1);
+        for (int i = 0; i < 200000; i++) {
+                const void *place = left((unsigned int)rand(), rand() % DEEP);
+
+                if (i % 16 == 0)
+                        expect_same(place);
+        }
+        for (int i = 0; i < 20000; i++)
+                expect_same(left((unsigned int)rand(), 3 + rand() % 3));
+}
+
+Test(stack, no_more_frames_than_asked_for)
+{
+        start("native,3");
+        cr_expect_eq(sp_stack_of(left(0, 9))->natives, 3);
+        expect_same(left(0, 9));
+}
+
+static void *in_thread(void *unused)
+{
+        (void)unused;
+        expect_same(left(3, 4));
+        expect_same(left(3, 4));
+        return NULL;
+}
+
+Test(stack, threads_have_their_own)
+{
+        start("both");
+        expect_same(left(3, 4));
+        for (int i = 0; i < 4; i++) {
+                pthread_t thread;
+
+                pthread_create(&thread, NULL, in_thread, NULL);
+                pthread_join(thread, NULL);
+        }
+}
+
+static ucontext_t outside, inside;
+static const void *from_inside;
+
+static void in_coroutine(void)
+{
+        from_inside = left(1, 3);
+        STAY();
+}
+
+/* Its stack is none that the thread was given, and is gone afterwards. */
+Test(stack, a_stack_that_the_program_made)
+{
+        size_t size = 256 << 10;
+
+        start("native");
+        for (int i = 0; i < 3; i++) {
+                char *stack = malloc(size);
+
+                getcontext(&inside);
+                inside.uc_stack.ss_sp = stack;
+                inside.uc_stack.ss_size = size;
+                inside.uc_link = &outside;
+                makecontext(&inside, in_coroutine, 0);
+                swapcontext(&outside, &inside);
+                expect_same(from_inside);
+                memset(stack, 0, size);
+                free(stack);
+        }
+}
+
+Test(stack, without_room_the_caller_is_all)
+{
+        unsigned int kept = 0, alone = 0;
+
+        start("native,32");
+        looks = false;
+        for (unsigned int path = 0; path < 1u << 17; path++) {
+                const void *place = left(path, 17);
+                bool is_stack = sp_stack_of(place);
+
+                kept += is_stack;
+                alone += !is_stack;
+                cr_assert_not_null(sp_stack_address(place));
+        }
+        cr_expect_gt(kept, 1000);
+        cr_expect_gt(alone, 1000);
+        cr_expect_eq(sp_counter_sum(SP_COUNTER_stacks_unkept), alone);
+}
+
+Test(stack, an_address_is_no_stack)
+{
+        int here = 0;
+
+        cr_expect_null(sp_stack_of(&here));
+        start("native");
+        cr_expect_null(sp_stack_of(&here));
+        cr_expect_null(sp_stack_of(NULL));
+        cr_expect_eq(sp_stack_address(&here), &here);
+}
+
+Test(stack, off_is_off)
+{
+        struct sp_frames frames;
+
+        cr_assert(sp_parse_frames("off", "", &frames));
+        cr_expect(sp_stack_start(&frames));
+        cr_expect_not(sp_stack_is_on);
+}
