@@ -47,6 +47,9 @@ class Program:
             raise SystemExit(f"{self.name}: {len(found)} lines are called {name}")
         return found[0]
 
+    def dies_bare(self):
+        return any(re.match(r"[ */]*Bare: dies", line) for line in self.lines)
+
     def expected(self):
         """Each as a dictionary; those of places are lines."""
         for text in self.lines:
@@ -59,6 +62,11 @@ class Program:
             for name in set(fields) & {"count"}:
                 fields[name] = int(fields[name])
             yield {"kind": match[1], **fields}
+
+
+def all_programs(built):
+    paths = glob.glob(os.path.join(BUGS, "*.c")) + glob.glob(os.path.join(BUGS, "*.py"))
+    return [Program(path, built) for path in sorted(paths)]
 
 
 def line_of(program, site):
@@ -127,10 +135,8 @@ def main():
     parser.add_argument("--driver", help="libcuda.so.1 to run on, instead of the system's")
     parser.add_argument("names", nargs="*", help="of programs; all if there is none")
     options = parser.parse_args()
-    paths = sorted(glob.glob(os.path.join(BUGS, "*.c")) + glob.glob(os.path.join(BUGS, "*.py")))
-    programs = [Program(path, options.built) for path in paths]
     failed = 0
-    for program in programs:
+    for program in all_programs(options.built):
         if options.names and program.name not in options.names:
             continue
         wrong = list(problems(program, options))
