@@ -5,6 +5,7 @@
 #include "route/hand.h"
 
 #include "base/thread.h"
+#include "track/fault.h"
 
 #define ENVY_MAX 256 /* then the place goes to whoever asks next */
 
@@ -53,7 +54,8 @@ static struct sp_hands *settle(void)
 
 struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsigned int epoch)
 {
-        struct sp_hands *own = sp_hands ? sp_hands : settle();
+        /* What is at hand is given out without asking whether the call is to fail. */
+        struct sp_hands *own = sp_hands ? sp_hands : sp_faults.count ? NULL : settle();
         struct sp_hand *hand = own ? sp_hand_place(own, stream->handle) : NULL;
 
         if (!hand || stream->handle == CU_STREAM_LEGACY || stream->handle == CU_STREAM_PER_THREAD)
