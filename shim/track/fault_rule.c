@@ -186,7 +186,7 @@ static void complain_of_name(const char *name, struct sp_text *complaint)
 /* "kind=async" */
 static bool read_condition(const char *text, struct sp_fault_rule *rule, struct sp_text *complaint)
 {
-        char name[SP_FAULT_WORDS];
+        char name[SP_FAULT_WORDS] = "";
         const char *value = text;
         unsigned int word = 0;
 
@@ -223,11 +223,11 @@ static const char *contradiction(const struct sp_fault_rule *rule)
 
 static bool read_conditions(const char *text, struct sp_fault_rule *rule, struct sp_text *complaint)
 {
-        char condition[SP_FAULT_WORDS];
+        char condition[SP_FAULT_WORDS] = "";
         const char *wrong;
 
         *rule = (struct sp_fault_rule){.error = OUT_OF_MEMORY, .largest = UINT64_MAX};
-        strcpy(rule->words, text);
+        memcpy(rule->words, text, strlen(text) + 1);
         for (;;) {
                 text += strspn(text, " ");
                 (void)cut_off(&text, CONDITION_END, condition);
