@@ -54,10 +54,13 @@ static struct sp_hands *settle(void)
 
 struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsigned int epoch)
 {
-        /* What is at hand is given out without asking whether the call is to fail. */
-        struct sp_hands *own = sp_hands ? sp_hands : sp_faults.count ? NULL : settle();
-        struct sp_hand *hand = own ? sp_hand_place(own, stream->handle) : NULL;
+        struct sp_hands *own = sp_hands;
+        struct sp_hand *hand;
 
+        /* What is at hand is given out unasked, so nothing is where a call may be made to fail. */
+        if (!own && !sp_faults.count)
+                own = settle();
+        hand = own ? sp_hand_place(own, stream->handle) : NULL;
         if (!hand || stream->handle == CU_STREAM_LEGACY || stream->handle == CU_STREAM_PER_THREAD)
                 return NULL;
         if (hand->handle == stream->handle && hand->number == stream->model && hand->pool == pool) {

@@ -23,10 +23,10 @@
  *
  * Whatever the pool does not serve is the driver's, with the caller's own
  * arguments: refusals, captures, memory of other kinds; but for what is past
- * STREAMPOOL_LIMIT (ask.h), of which the driver does not hear. Words of an error are
- * always the driver's (D12), but for a free of an address in memory of ours,
- * which the driver does not know: that is CUDA_ERROR_INVALID_VALUE, as the
- * driver was measured to say (M15).
+ * STREAMPOOL_LIMIT (ask.h) or made to fail by STREAMPOOL_FAULT (fault.h), of which
+ * the driver does not hear. Words of an error are always the driver's (D12), but
+ * for a free of an address in memory of ours, which the driver does not know: that
+ * is CUDA_ERROR_INVALID_VALUE, as the driver was measured to say (M15).
  *
  * What the pool serves is the model's to remember (track/held.h), what the driver
  * serves the ledger's. Around every free of the latter its entry is taken before

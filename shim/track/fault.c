@@ -23,6 +23,7 @@ static unsigned int seed_of_now(unsigned int index)
                (unsigned int)getpid() << 16 ^ index;
 }
 
+/* Told as a whole rule, to be copied into the next run. */
 static void choose_seeds(struct sp_faults *faults)
 {
         for (unsigned int i = 0; i < faults->count; i++) {
@@ -45,7 +46,8 @@ void sp_fault_start(const char *text)
         if (sp_fault_read(text, sp_faults.rule, &sp_faults.count, &complaint))
                 choose_seeds(&sp_faults);
         else
-                sp_log(SP_LOG_ERROR, "STREAMPOOL_FAULT, %s; nothing is made to fail", bytes);
+                sp_log(SP_LOG_ERROR, "STREAMPOOL_FAULT is wrong, and nothing is made to fail: %s",
+                       bytes);
 }
 
 bool sp_fault_asks_for_site(const struct sp_faults *faults)

@@ -29,7 +29,12 @@
 #define DIGITS_MAX    18
 #define WHY_MAX       360
 
-/* reading: values */
+/*
+ * reading: values
+ *
+ * Each is written on success only, as the parsers of base/parse.h do. Whether two
+ * of them go together is asked when all are there.
+ */
 
 static bool read_nth(const char *text, struct sp_fault_rule *rule)
 {
@@ -56,7 +61,11 @@ static bool read_seed(const char *text, struct sp_fault_rule *rule)
         return sp_parse_count(text, "0-4294967295", &rule->seed);
 }
 
-/* "1", "0.01" or ".01", by hand for the reason that base/parse.c gives. */
+/*
+ * "1", "0.01" or ".01", by hand for the reason that base/parse.c gives. A share of
+ * all numbers of 64 bits, so that what decides on a call is one comparison, and the
+ * same on every machine; so many digits keep the product within 128 bits.
+ */
 static bool read_chance(const char *text, struct sp_fault_rule *rule)
 {
         uint64_t numerator = 0, denominator = 1;
@@ -93,6 +102,7 @@ static bool cut_off(const char **list, const char *ends, char part[SP_FAULT_WORD
         return true;
 }
 
+/* A size alone is a range of one; either end of a range may be left open, but not both. */
 static bool read_size(const char *text, struct sp_fault_rule *rule)
 {
         uint64_t smallest = 0, largest = UINT64_MAX;
@@ -113,6 +123,7 @@ static bool read_size(const char *text, struct sp_fault_rule *rule)
         return true;
 }
 
+/* By the names of the report, from which a person copies them. */
 static bool read_kind(const char *text, struct sp_fault_rule *rule)
 {
         unsigned int kinds = 0;
@@ -141,6 +152,7 @@ static bool read_site(const char *text, struct sp_fault_rule *rule)
         return *text && cut_off(&text, "", rule->site);
 }
 
+/* A driver may be newer than our names: any number will do, but that of success, which is none. */
 static bool read_error(const char *text, struct sp_fault_rule *rule)
 {
         unsigned int number;
@@ -183,7 +195,7 @@ static void complain_of_name(const char *name, struct sp_text *complaint)
                 sp_text_add(complaint, "%s %s=", i ? "," : "", conditions[i].name);
 }
 
-/* "kind=async" */
+/* "kind=async". A name that is longer than a rule can be stays empty here, and is none of ours. */
 static bool read_condition(const char *text, struct sp_fault_rule *rule, struct sp_text *complaint)
 {
         char name[SP_FAULT_WORDS] = "";
@@ -202,7 +214,8 @@ static bool read_condition(const char *text, struct sp_fault_rule *rule, struct 
                 return false;
         }
         if (!*value || !conditions[word].read(value + 1, rule)) {
-                sp_text_add(complaint, "%s is not %s= and %s", text, name, conditions[word].wanted);
+                sp_text_add(complaint, "%s will not do: %s= takes %s", text, name,
+                            conditions[word].wanted);
                 return false;
         }
         rule->said |= 1U << word;
@@ -221,6 +234,7 @@ static const char *contradiction(const struct sp_fault_rule *rule)
         return NULL;
 }
 
+/* @text: of one rule, and not longer than one can be */
 static bool read_conditions(const char *text, struct sp_fault_rule *rule, struct sp_text *complaint)
 {
         char condition[SP_FAULT_WORDS] = "";
@@ -245,7 +259,7 @@ static bool read_conditions(const char *text, struct sp_fault_rule *rule, struct
 
 /* reading: rules */
 
-/* The next rule of a text, which is its @number-th. */
+/* The next rule of a text, which is its @number-th; @text is left at its end. */
 static bool read_rule(const char **text, unsigned int number, struct sp_fault_rule *rule,
                       struct sp_text *complaint)
 {
@@ -281,6 +295,7 @@ static unsigned int look_through(const char *text, struct sp_text *complaint)
         return 0;
 }
 
+/* The second time nothing can be wrong any more. */
 bool sp_fault_read(const char *text, struct sp_fault_rule *rules, unsigned int *count,
                    struct sp_text *complaint)
 {
@@ -314,6 +329,7 @@ bool sp_fault_site_fits(const char *pattern, const char *site)
         return true;
 }
 
+/* The place comes last: it is by far the longest to look at. */
 bool sp_fault_matches(const struct sp_fault_rule *rule, const struct sp_fault_call *call)
 {
         if (sp_fault_says(rule, SP_FAULT_KIND) && !(rule->kinds >> call->kind & 1))
@@ -341,6 +357,7 @@ static uint64_t draw(unsigned int seed, uint64_t ordinal)
         return mixed(mixed(seed + step) + ordinal * step);
 }
 
+/* Numbers are those of the matched calls, also for every=: what after= leaves out is counted. */
 bool sp_fault_wants(const struct sp_fault_rule *rule, uint64_t ordinal)
 {
         if (ordinal <= rule->after)

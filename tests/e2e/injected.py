@@ -124,8 +124,8 @@ def seeds():
 def words():
     """What is wrong is told, and then nothing fails; the report in text form."""
     done = expect('nth=1;kind=devise', {})
-    note('streampool: STREAMPOOL_FAULT, rule 2 (kind=devise): kind=devise is not kind= and device, '
-         in done.err and done.report['faults'] == [], done.err)
+    note('streampool: STREAMPOOL_FAULT is wrong, and nothing is made to fail: rule 2 (kind=devise): '
+         'kind=devise will not do: kind= takes device, async, ' in done.err and done.report['faults'] == [], done.err)
     done = run('kind=array,nth=2;p=0.5,kind=mapped,seed=1', rounds=4, STREAMPOOL_REPORT='-',
                STREAMPOOL_LOG='0')
     note('\nMade to fail by STREAMPOOL_FAULT\n  kind=array,nth=2: 1 of 4 calls\n'

@@ -463,8 +463,9 @@ Test(fault, has_a_seed_that_is_told_where_none_was_said)
 Test(fault, is_none_where_a_rule_is_wrong)
 {
         start("pool", "after=0;kind=devise");
-        cr_expect(strstr(told(), "streampool: STREAMPOOL_FAULT, rule 2 (kind=devise): kind=devise "
-                                 "is not kind= and device, async,"));
+        cr_expect(strstr(told(), "streampool: STREAMPOOL_FAULT is wrong, and nothing is made to "
+                                 "fail: rule 2 (kind=devise): kind=devise will not do: kind= takes "
+                                 "device, async,"));
         cr_expect_eq(sp_faults.count, 0);
         cr_expect_eq(plain(), CUDA_SUCCESS);
         cr_expect_eq(ordered(), CUDA_SUCCESS);
