@@ -12,6 +12,7 @@
  *   words.c    values of JSON, for both
  *   site.c     a place in the program's code
  *   shortage.c who held memory when there was none
+ *   faults.c   what was made to fail
  *
  * It is large and lives on pages of its own for as long as it is needed.
  */
@@ -24,6 +25,7 @@
 #include "report/counters.h"
 #include "report/figures.h"
 #include "report/shortage.h"
+#include "track/fault.h"
 #include "track/ledger.h"
 #include "track/stack.h"
 
@@ -37,6 +39,12 @@ struct sp_leak {
         uint64_t count;
         uint64_t bytes;
         uint64_t smallest, largest;
+};
+
+/* What a rule of STREAMPOOL_FAULT did. */
+struct sp_fault_tally {
+        const struct sp_fault_rule *rule;
+        uint64_t matched, failed; /* calls */
 };
 
 struct sp_saving {
@@ -65,6 +73,8 @@ struct sp_report {
         const char *unseen; /* a function that may submit work behind our back, or NULL */
         bool was_short;
         struct sp_shortage shortage; /* the last one, if there was any */
+        unsigned int faults;         /* rules of STREAMPOOL_FAULT */
+        struct sp_fault_tally fault[SP_FAULT_RULES];
         struct sp_saving saving;
 };
 
@@ -77,6 +87,10 @@ bool sp_report_is_silent(const struct sp_report *report);
 void sp_report_text(const struct sp_report *report, bool with_lookups, struct sp_text *text);
 void sp_report_json(const struct sp_report *report, struct sp_text *text);
 void sp_report_sarif(const struct sp_report *report, struct sp_text *text);
+
+/** sp_faults_gather() - what the rules of STREAMPOOL_FAULT did. */
+void sp_faults_gather(struct sp_report *report);
+void sp_faults_text(struct sp_text *text, const struct sp_report *report);
 
 /** sp_report_name() - a path with its %p, %h, %r and %% replaced; cut if it is too long. */
 void sp_report_name(struct sp_text *name, const char *pattern, const struct sp_report *report);

@@ -364,6 +364,26 @@ static void add_shortage(struct sp_text *text, const struct sp_report *report)
         sp_text_add(text, "]},\n");
 }
 
+static void add_faults(struct sp_text *text, const struct sp_report *report)
+{
+        sp_text_add(text, "  \"faults\": [");
+        for (unsigned int i = 0; i < report->faults; i++) {
+                const struct sp_fault_tally *tally = &report->fault[i];
+
+                sp_text_add(text, "%s\n    {", i ? "," : "");
+                sp_words_text(text, "rule", tally->rule->words);
+                sp_text_add(text, ", \"error\": %d, \"seed\": ", tally->rule->error);
+                if (sp_fault_says(tally->rule, SP_FAULT_P))
+                        sp_text_add(text, "%u", tally->rule->seed);
+                else
+                        sp_text_add(text, "null");
+                NUMBER(tally, matched);
+                NUMBER(tally, failed);
+                sp_text_add(text, "}");
+        }
+        sp_text_add(text, "],\n");
+}
+
 static void add_counters(struct sp_text *text, const struct sp_report *report)
 {
         sp_text_add(text, "  \"counters\": {");
@@ -386,6 +406,7 @@ void sp_report_json(const struct sp_report *report, struct sp_text *text)
         add_devices(text, report);
         add_pools(text, report);
         add_shortage(text, report);
+        add_faults(text, report);
         add_saving(text, report);
         add_counters(text, report);
         sp_text_add(text, "}\n");

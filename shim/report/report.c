@@ -160,12 +160,13 @@ void sp_report_gather(struct sp_report *report)
                 report->counter[i] = sp_counter_sum((enum sp_counter)i);
         report->unseen = sp_submit_first_unknown();
         report->was_short = sp_shortage_last(&report->shortage);
+        sp_faults_gather(report);
         gather_saving(report);
 }
 
 bool sp_report_is_silent(const struct sp_report *report)
 {
-        if (report->busy || report->figures.pools)
+        if (report->busy || report->figures.pools || report->faults)
                 return false;
         for (unsigned int i = 0; i < SP_KIND_COUNT; i++) {
                 if (report->totals.kind[i].tally.made)

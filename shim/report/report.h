@@ -16,8 +16,8 @@
  * sp_report_write() - write the report where STREAMPOOL_REPORT says
  *
  * Nothing is written if no allocation, free or finding was seen, unless
- * STREAMPOOL_DIAG asks why. A file that cannot be written is named on stderr,
- * where the report goes instead.
+ * something was to be made to fail, or STREAMPOOL_DIAG asks why. A file that cannot be written is
+ * named on stderr, where the report goes instead.
  */
 void sp_report_write(void);
 

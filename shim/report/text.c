@@ -386,6 +386,7 @@ void sp_report_text(const struct sp_report *report, bool with_lookups, struct sp
         add_memory(text, report);
         add_pools(text, report);
         add_refusals(text, report);
+        sp_faults_text(text, report);
         add_saving(text, report);
         add_unseen(text, report);
         if (with_lookups)

@@ -5,6 +5,7 @@
 #include "route/hand.h"
 
 #include "base/thread.h"
+#include "track/fault.h"
 
 #define ENVY_MAX 256 /* then the place goes to whoever asks next */
 
@@ -53,9 +54,13 @@ static struct sp_hands *settle(void)
 
 struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsigned int epoch)
 {
-        struct sp_hands *own = sp_hands ? sp_hands : settle();
-        struct sp_hand *hand = own ? sp_hand_place(own, stream->handle) : NULL;
+        struct sp_hands *own = sp_hands;
+        struct sp_hand *hand;
 
+        /* What is at hand is given out unasked, so nothing is where a call may be made to fail. */
+        if (!own && !sp_faults.count)
+                own = settle();
+        hand = own ? sp_hand_place(own, stream->handle) : NULL;
         if (!hand || stream->handle == CU_STREAM_LEGACY || stream->handle == CU_STREAM_PER_THREAD)
                 return NULL;
         if (hand->handle == stream->handle && hand->number == stream->model && hand->pool == pool) {

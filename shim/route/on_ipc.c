@@ -20,6 +20,7 @@
  */
 
 #include "base/life.h"
+#include "route/fault.h"
 #include "route/perform.h"
 #include "route/route.h"
 #include "route/whole.h"
@@ -74,22 +75,32 @@ static CUresult write_down(CUresult result, const CUdeviceptr *pointer)
 CUresult CUDAAPI sp_on_cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle,
                                           unsigned int flags)
 {
+        CUresult result =
+                sp_fault(SP_KIND_IMPORTED, "cuIpcOpenMemHandle", pointer ? SP_FAULT_UNSIZED : 0);
+        struct sp_context *context;
         struct sp_seal seal;
-        struct sp_context *context = opener(pointer, &handle, flags, &seal);
-        CUresult result = SP_ASK(context ? open_seal(pointer, &seal, context, flags)
-                                         : sp_driver.cuIpcOpenMemHandle(pointer, handle, flags));
 
+        if (result != CUDA_SUCCESS)
+                return result;
+        context = opener(pointer, &handle, flags, &seal);
+        result = SP_ASK(context ? open_seal(pointer, &seal, context, flags)
+                                : sp_driver.cuIpcOpenMemHandle(pointer, handle, flags));
         return write_down(result, pointer);
 }
 
 CUresult CUDAAPI sp_on_cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle,
                                              unsigned int flags)
 {
+        CUresult result =
+                sp_fault(SP_KIND_IMPORTED, "cuIpcOpenMemHandle", pointer ? SP_FAULT_UNSIZED : 0);
+        struct sp_context *context;
         struct sp_seal seal;
-        struct sp_context *context = opener(pointer, &handle, flags, &seal);
-        CUresult result = SP_ASK(context ? open_seal(pointer, &seal, context, flags)
-                                         : sp_driver.cuIpcOpenMemHandle_v2(pointer, handle, flags));
 
+        if (result != CUDA_SUCCESS)
+                return result;
+        context = opener(pointer, &handle, flags, &seal);
+        result = SP_ASK(context ? open_seal(pointer, &seal, context, flags)
+                                : sp_driver.cuIpcOpenMemHandle_v2(pointer, handle, flags));
         return write_down(result, pointer);
 }
 

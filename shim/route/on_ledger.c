@@ -16,6 +16,7 @@
 #include "route/route.h"
 
 #include "route/ask.h"
+#include "route/fault.h"
 #include "route/give_back.h"
 #include "route/perform.h"
 #include "track/array_size.h"
@@ -51,12 +52,17 @@ static size_t pitch_bytes(size_t width, size_t height)
 CUresult CUDAAPI sp_on_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width,
                                           size_t height, unsigned int element)
 {
-        struct sp_ask ask = sp_ask_for(SP_KIND_PITCH, pointer ? pitch_bytes(width, height) : 0);
+        size_t bytes = pointer ? pitch_bytes(width, height) : 0;
+        CUresult result = sp_fault(SP_KIND_PITCH, "cuMemAllocPitch", pitch ? bytes : 0);
+        struct sp_ask ask;
         CUdeviceptr pointer_before = pointer ? *pointer : 0;
         size_t pitch_before = pitch ? *pitch : 0;
-        CUresult result = SP_ASK_FOR(
-                &ask, sp_driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element));
 
+        if (result != CUDA_SUCCESS)
+                return result;
+        ask = sp_ask_for(SP_KIND_PITCH, bytes);
+        result = SP_ASK_FOR(&ask,
+                            sp_driver.cuMemAllocPitch_v2(pointer, pitch, width, height, element));
         if (result != CUDA_SUCCESS)
                 return result;
         if (!sp_ask_settle(&ask, *pitch * height)) {
@@ -72,9 +78,13 @@ CUresult CUDAAPI sp_on_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, s
 
 CUresult CUDAAPI sp_on_cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned int flags)
 {
-        struct sp_ask ask = sp_ask_for(SP_KIND_MANAGED, pointer ? size : 0);
-        CUresult result = SP_ASK_FOR(&ask, sp_driver.cuMemAllocManaged(pointer, size, flags));
+        CUresult result = sp_fault(SP_KIND_MANAGED, "cuMemAllocManaged", pointer ? size : 0);
+        struct sp_ask ask;
 
+        if (result != CUDA_SUCCESS)
+                return result;
+        ask = sp_ask_for(SP_KIND_MANAGED, pointer ? size : 0);
+        result = SP_ASK_FOR(&ask, sp_driver.cuMemAllocManaged(pointer, size, flags));
         if (result == CUDA_SUCCESS)
                 sp_ask_write_down(&ask, *pointer, sp_context_current(), 0);
         return result;
@@ -96,9 +106,14 @@ static size_t flat_bytes(const CUDA_ARRAY_DESCRIPTOR *desc)
 
 CUresult CUDAAPI sp_on_cuArrayCreate_v2(CUarray *handle, const CUDA_ARRAY_DESCRIPTOR *desc)
 {
-        struct sp_ask ask = sp_ask_for(SP_KIND_ARRAY, handle && desc ? flat_bytes(desc) : 0);
-        CUresult result = SP_ASK_FOR(&ask, sp_driver.cuArrayCreate_v2(handle, desc));
+        size_t bytes = handle && desc ? flat_bytes(desc) : 0;
+        CUresult result = sp_fault(SP_KIND_ARRAY, "cuArrayCreate", bytes);
+        struct sp_ask ask;
 
+        if (result != CUDA_SUCCESS)
+                return result;
+        ask = sp_ask_for(SP_KIND_ARRAY, bytes);
+        result = SP_ASK_FOR(&ask, sp_driver.cuArrayCreate_v2(handle, desc));
         if (result == CUDA_SUCCESS)
                 sp_ask_write_down(&ask, (uintptr_t)*handle, sp_context_current(), 0);
         return result;
@@ -106,9 +121,14 @@ CUresult CUDAAPI sp_on_cuArrayCreate_v2(CUarray *handle, const CUDA_ARRAY_DESCRI
 
 CUresult CUDAAPI sp_on_cuArray3DCreate_v2(CUarray *handle, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
-        struct sp_ask ask = sp_ask_for(SP_KIND_ARRAY, handle && desc ? sp_array_bytes(desc, 1) : 0);
-        CUresult result = SP_ASK_FOR(&ask, sp_driver.cuArray3DCreate_v2(handle, desc));
+        size_t bytes = handle && desc ? sp_array_bytes(desc, 1) : 0;
+        CUresult result = sp_fault(SP_KIND_ARRAY, "cuArray3DCreate", bytes);
+        struct sp_ask ask;
 
+        if (result != CUDA_SUCCESS)
+                return result;
+        ask = sp_ask_for(SP_KIND_ARRAY, bytes);
+        result = SP_ASK_FOR(&ask, sp_driver.cuArray3DCreate_v2(handle, desc));
         if (result == CUDA_SUCCESS)
                 sp_ask_write_down(&ask, (uintptr_t)*handle, sp_context_current(), 0);
         return result;
@@ -118,10 +138,14 @@ CUresult CUDAAPI sp_on_cuMipmappedArrayCreate(CUmipmappedArray *handle,
                                               const CUDA_ARRAY3D_DESCRIPTOR *desc,
                                               unsigned int levels)
 {
-        struct sp_ask ask =
-                sp_ask_for(SP_KIND_MIPMAP, handle && desc ? sp_array_bytes(desc, levels) : 0);
-        CUresult result = SP_ASK_FOR(&ask, sp_driver.cuMipmappedArrayCreate(handle, desc, levels));
+        size_t bytes = handle && desc ? sp_array_bytes(desc, levels) : 0;
+        CUresult result = sp_fault(SP_KIND_MIPMAP, "cuMipmappedArrayCreate", bytes);
+        struct sp_ask ask;
 
+        if (result != CUDA_SUCCESS)
+                return result;
+        ask = sp_ask_for(SP_KIND_MIPMAP, bytes);
+        result = SP_ASK_FOR(&ask, sp_driver.cuMipmappedArrayCreate(handle, desc, levels));
         if (result == CUDA_SUCCESS)
                 sp_ask_write_down(&ask, (uintptr_t)*handle, sp_context_current(), 0);
         return result;
@@ -144,8 +168,10 @@ CUresult CUDAAPI sp_on_cuMipmappedArrayDestroy(CUmipmappedArray array)
 /* The two versions have one prototype and different rules: each goes to its own. */
 CUresult CUDAAPI sp_on_cuMemHostRegister(void *pointer, size_t size, unsigned int flags)
 {
-        CUresult result = SP_ASK(sp_driver.cuMemHostRegister(pointer, size, flags));
+        CUresult result = sp_fault(SP_KIND_REGISTERED, "cuMemHostRegister", pointer ? size : 0);
 
+        if (result == CUDA_SUCCESS)
+                result = SP_ASK(sp_driver.cuMemHostRegister(pointer, size, flags));
         if (result == CUDA_SUCCESS)
                 sp_route_write_down(SP_KIND_REGISTERED, (uintptr_t)pointer, size);
         return result;
@@ -153,8 +179,10 @@ CUresult CUDAAPI sp_on_cuMemHostRegister(void *pointer, size_t size, unsigned in
 
 CUresult CUDAAPI sp_on_cuMemHostRegister_v2(void *pointer, size_t size, unsigned int flags)
 {
-        CUresult result = SP_ASK(sp_driver.cuMemHostRegister_v2(pointer, size, flags));
+        CUresult result = sp_fault(SP_KIND_REGISTERED, "cuMemHostRegister", pointer ? size : 0);
 
+        if (result == CUDA_SUCCESS)
+                result = SP_ASK(sp_driver.cuMemHostRegister_v2(pointer, size, flags));
         if (result == CUDA_SUCCESS)
                 sp_route_write_down(SP_KIND_REGISTERED, (uintptr_t)pointer, size);
         return result;
@@ -171,8 +199,11 @@ CUresult CUDAAPI sp_on_cuMemHostUnregister(void *pointer)
 CUresult CUDAAPI sp_on_cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool,
                                               CUmemPoolPtrExportData *exported)
 {
-        CUresult result = sp_driver.cuMemPoolImportPointer(pointer, pool, exported);
+        CUresult result = sp_fault(SP_KIND_IMPORTED, "cuMemPoolImportPointer",
+                                   pointer && exported ? SP_FAULT_UNSIZED : 0);
 
+        if (result == CUDA_SUCCESS)
+                result = sp_driver.cuMemPoolImportPointer(pointer, pool, exported);
         if (result == CUDA_SUCCESS)
                 sp_route_write_down(SP_KIND_IMPORTED, *pointer, 0);
         return result;
@@ -182,8 +213,11 @@ CUresult CUDAAPI sp_on_cuExternalMemoryGetMappedBuffer(CUdeviceptr *pointer,
                                                        CUexternalMemory memory,
                                                        const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc)
 {
-        CUresult result = SP_ASK(sp_driver.cuExternalMemoryGetMappedBuffer(pointer, memory, desc));
+        CUresult result = sp_fault(SP_KIND_IMPORTED, "cuExternalMemoryGetMappedBuffer",
+                                   pointer && desc ? (size_t)desc->size : 0);
 
+        if (result == CUDA_SUCCESS)
+                result = SP_ASK(sp_driver.cuExternalMemoryGetMappedBuffer(pointer, memory, desc));
         if (result == CUDA_SUCCESS)
                 sp_route_write_down(SP_KIND_IMPORTED, *pointer, (size_t)desc->size);
         return result;

@@ -23,10 +23,10 @@
  *
  * Whatever the pool does not serve is the driver's, with the caller's own
  * arguments: refusals, captures, memory of other kinds; but for what is past
- * STREAMPOOL_LIMIT (ask.h), of which the driver does not hear. Words of an error are
- * always the driver's (D12), but for a free of an address in memory of ours,
- * which the driver does not know: that is CUDA_ERROR_INVALID_VALUE, as the
- * driver was measured to say (M15).
+ * STREAMPOOL_LIMIT (ask.h) or made to fail by STREAMPOOL_FAULT (fault.h), of which
+ * the driver does not hear. Words of an error are always the driver's (D12), but
+ * for a free of an address in memory of ours, which the driver does not know: that
+ * is CUDA_ERROR_INVALID_VALUE, as the driver was measured to say (M15).
  *
  * What the pool serves is the model's to remember (track/held.h), what the driver
  * serves the ledger's. Around every free of the latter its entry is taken before
@@ -40,6 +40,7 @@
 #include "base/life.h"
 #include "report/counters.h"
 #include "route/ask.h"
+#include "route/fault.h"
 #include "route/hand.h"
 #include "route/perform.h"
 #include "route/tick.h"
@@ -65,11 +66,25 @@ static CUresult forward_free(CUdeviceptr address) SP_COLD;
 static CUresult refuse(CUdeviceptr address, const char *function) SP_COLD;
 static CUresult refuse_as(CUdeviceptr address, const char *function, CUresult result) SP_COLD;
 
+/* Is it made to fail? As the driver leaves it then (3D). */
+static CUresult fault(enum sp_kind kind, const char *function, CUdeviceptr *pointer, size_t size)
+{
+        CUresult result = sp_fault(kind, function, pointer ? size : 0);
+
+        if (result == CUDA_ERROR_OUT_OF_MEMORY)
+                *pointer = 0;
+        return result;
+}
+
 CUresult CUDAAPI sp_on_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
 {
-        struct sp_context *context = pointer && size ? sp_route_pooling_context() : NULL;
+        CUresult result = fault(SP_KIND_DEVICE, "cuMemAlloc", pointer, size);
         struct spm_allocation block;
+        struct sp_context *context;
 
+        if (result != CUDA_SUCCESS)
+                return result;
+        context = pointer && size ? sp_route_pooling_context() : NULL;
         /* 1. Null, zero, no context, a capture: what is wrong with it is the driver's to say.
          * 2. A ready block, or one from fresh memory. 3. Nothing: the driver has the last word. */
         if (!context || !sp_serve(context->sync_pool, 0, size, NULL, &block))
@@ -314,9 +329,14 @@ CUresult CUDAAPI sp_on_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstre
         unsigned int epoch = sp_epoch_now();
         struct spm_allocation block;
         struct sp_stream *stream;
+        CUresult result;
 
         if (hand && pointer && sp_hand_alloc(hand, size, pointer))
                 return CUDA_SUCCESS;
+        /* Where a call may be made to fail, nothing is at hand (hand.c). */
+        result = fault(SP_KIND_ASYNC, "cuMemAllocAsync", pointer, size);
+        if (result != CUDA_SUCCESS)
+                return result;
         if (!pointer || !size)
                 stream = NULL;
         else
@@ -350,10 +370,14 @@ static CUresult forward_alloc_from_pool(CUdeviceptr *pointer, size_t size, CUmem
 CUresult CUDAAPI sp_on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
                                                CUstream handle)
 {
+        CUresult result = fault(SP_KIND_ASYNC, "cuMemAllocFromPoolAsync", pointer, size);
         struct sp_stream *stream = NULL;
-        spm_pool ours = pointer && size ? sp_route_pool_behind(pool, handle, &stream) : 0;
         struct spm_allocation block;
+        spm_pool ours;
 
+        if (result != CUDA_SUCCESS)
+                return result;
+        ours = pointer && size ? sp_route_pool_behind(pool, handle, &stream) : 0;
         if (!ours || !sp_serve(ours, stream->model, size, NULL, &block))
                 return forward_alloc_from_pool(pointer, size, pool, handle, ours);
         if (block.unseen)

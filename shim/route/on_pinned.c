@@ -27,6 +27,7 @@
 
 #include "base/config.h"
 #include "report/counters.h"
+#include "route/fault.h"
 #include "route/perform.h"
 #include "route/tick.h"
 #include "track/held.h"
@@ -75,12 +76,20 @@ static CUresult forward_alloc(void **pointer, size_t size, const unsigned int *f
 
 CUresult CUDAAPI sp_on_cuMemAllocHost_v2(void **pointer, size_t size)
 {
-        return serve(pointer, size, 0) ? CUDA_SUCCESS : forward_alloc(pointer, size, NULL);
+        CUresult result = sp_fault(SP_KIND_PINNED, "cuMemAllocHost", pointer ? size : 0);
+
+        if (result != CUDA_SUCCESS || serve(pointer, size, 0))
+                return result;
+        return forward_alloc(pointer, size, NULL);
 }
 
 CUresult CUDAAPI sp_on_cuMemHostAlloc(void **pointer, size_t size, unsigned int flags)
 {
-        return serve(pointer, size, flags) ? CUDA_SUCCESS : forward_alloc(pointer, size, &flags);
+        CUresult result = sp_fault(SP_KIND_PINNED, "cuMemHostAlloc", pointer ? size : 0);
+
+        if (result != CUDA_SUCCESS || serve(pointer, size, flags))
+                return result;
+        return forward_alloc(pointer, size, &flags);
 }
 
 /* frees */

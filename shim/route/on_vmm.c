@@ -14,6 +14,7 @@
 
 #include "base/config.h"
 #include "route/ask.h"
+#include "route/fault.h"
 #include "route/give_back.h"
 #include "route/perform.h"
 #include "route/route.h"
@@ -65,8 +66,10 @@ CUresult CUDAAPI sp_on_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t 
                 .bytes = size,
                 .device = is_device ? prop->location.id : -1,
         };
-        CUresult result;
+        CUresult result = sp_fault(SP_KIND_VMM, "cuMemCreate", handle && prop ? size : 0);
 
+        if (result != CUDA_SUCCESS)
+                return result;
         if (is_device && !flags && may_answer() && sp_vmm_create(handle, size, prop))
                 return CUDA_SUCCESS;
         sp_vmm_begin_create(ask.device, size);
@@ -128,8 +131,10 @@ CUresult CUDAAPI sp_on_cuMemAddressFree(CUdeviceptr pointer, size_t size)
 CUresult CUDAAPI sp_on_cuMemMap(CUdeviceptr pointer, size_t size, size_t offset,
                                 CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-        CUresult result;
+        CUresult result = sp_fault(SP_KIND_MAPPED, "cuMemMap", size);
 
+        if (result != CUDA_SUCCESS)
+                return result;
         if (!offset && !flags && may_answer() && sp_vmm_map(pointer, size, handle))
                 return CUDA_SUCCESS;
         sp_vmm_settle(handle);
@@ -189,8 +194,11 @@ CUresult CUDAAPI sp_on_cuMemExportToShareableHandle(void *shareable,
 CUresult CUDAAPI sp_on_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
                                                       void *source, CUmemAllocationHandleType type)
 {
-        CUresult result = SP_ASK(sp_driver.cuMemImportFromShareableHandle(handle, source, type));
+        CUresult result = sp_fault(SP_KIND_SHARED, "cuMemImportFromShareableHandle",
+                                   handle ? SP_FAULT_UNSIZED : 0);
 
+        if (result == CUDA_SUCCESS)
+                result = SP_ASK(sp_driver.cuMemImportFromShareableHandle(handle, source, type));
         if (result == CUDA_SUCCESS)
                 sp_route_write_down(SP_KIND_SHARED, *handle, 0);
         return result;

@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "base/log.h"
 #include "driver/driver.h"
+#include "track/fault.h"
 #include "track/limit.h"
 
 atomic_uint sp_captures;
@@ -92,6 +93,7 @@ bool sp_state_start(void)
             sp_driver.cuDriverGetVersion(&driver_version) != CUDA_SUCCESS)
                 driver_version = 0;
         set_limits(config);
+        sp_fault_start(config->fault);
         return sp_model_make(&wish);
 }
 

@@ -87,6 +87,9 @@ def sums(report):
     short = report["shortage"]
     if short and short["complete"] and short["held_bytes"] != sum(row["bytes"] for row in short["kinds"]):
         yield "shortage: the kinds do not add up to what is held"
+    for row in report["faults"]:
+        if row["failed"] > row["matched"]:
+            yield f"faults: {row['rule']} failed more often than it matched"
     for row in report["memory"]:
         if row["bytes"] > row["bytes_high"] or row["count"] > row["count_high"]:
             yield f"memory: {row['kind']} is above its peak"
@@ -129,6 +132,10 @@ def expectations(program, schema, folder):
         yield f"rich: {short}"
     if short["held_count"] != 33 or short["limit"] is not None or short["by_limit"]:
         yield f"rich: {short}"
+    if [(row["rule"], row["error"], row["seed"], row["matched"], row["failed"]) for row in report["faults"]] != [
+        ("nth=2,error=999", 999, None, 3, 1), ("kind=array", 2, None, 0, 0), ('p=1,seed=9,site="app"', 2, 9, 0, 0),
+    ]:  # fmt: skip
+        yield f"rich: {report['faults']}"
     site = report["findings"][0]["site"]
     if os.path.basename(site["path"]) != os.path.basename(program):
         yield f"rich: the call came from {site}"
@@ -136,7 +143,7 @@ def expectations(program, schema, folder):
     status, path = made(program, "clean", folder)
     report, wrong = check(path, schema)
     yield from wrong
-    if status != 0 or report["findings"] or report["leaks"]["count"] or report["shortage"]:
+    if status != 0 or report["findings"] or report["leaks"]["count"] or report["shortage"] or report["faults"]:
         yield f"clean: exit {status}, {report['findings']}, {report['leaks']}"
 
     status, path = made(program, "clean", folder, ".txt", STREAMPOOL_FORMAT="json")
@@ -223,6 +230,8 @@ def self_check(schema, report):
         {**report, "leaks": {**report["leaks"], "bytes": 1}},
         {**report, "shortage": {**report["shortage"], "held_bytes": 1}},
         {**report, "shortage": {**report["shortage"], "limit": "none"}},
+        {**report, "faults": [{**report["faults"][0], "failed": 4}]},
+        {**report, "faults": [{**report["faults"][0], "seed": "9"}]},
         {**report, "finding_counts": {**report["finding_counts"], "foreign": 1}},
     ]
     for index, each in enumerate(spoilt):

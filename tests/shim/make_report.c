@@ -16,6 +16,7 @@
 #include "report/figures.h"
 #include "report/report.h"
 #include "report/shortage.h"
+#include "track/fault.h"
 #include "track/ledger.h"
 
 enum { INVALID_VALUE = 1 };
@@ -50,6 +51,16 @@ static void free_it(enum sp_space space, uint64_t address, const char *function,
         sp_ledger_free_ended(known ? &entry : NULL, space, address, function, result);
 }
 
+static void make_fail(void)
+{
+        struct sp_fault_call call = {SP_KIND_PITCH, 4096, "app"};
+        struct sp_fault fault;
+
+        sp_fault_start("nth=2,error=999;kind=array;p=1,seed=9,site=\"app\"");
+        for (unsigned int i = 0; i < 3; i++)
+                (void)sp_fault_strikes(&sp_faults, &call, &fault);
+}
+
 static void plant(void)
 {
         struct sp_shortage shortage = {
@@ -80,6 +91,7 @@ static void plant(void)
                 free_it(SP_SPACE_DEVICE, 0x1234, "cuMemFreeAsync", INVALID_VALUE);
         }
         sp_ledger_context_gone(4);
+        make_fail();
 }
 
 uint64_t sp_route_stream_handle(uint64_t number)
