@@ -78,9 +78,8 @@ static SP_COLD CUresult refuse(void)
         ((BEGINS(symbol, "cuMem") && !BEGINS(symbol, "cuMemGet")) || BEGINS(symbol, "cuArray") ||  \
          BEGINS(symbol, "cuMipmapped") || BEGINS(symbol, "cuIpc"))
 #define CALLER(symbol)                                                                             \
-        (KEEPS_STACK(symbol) && __builtin_expect(sp_stack_is_on, 0)                                \
-                 ? sp_stack_take(__builtin_return_address(0))                                      \
-                 : __builtin_return_address(0))
+        (KEEPS_STACK(symbol) && sp_stack_is_kept() ? sp_stack_take(__builtin_return_address(0))    \
+                                                   : __builtin_return_address(0))
 
 #define SP_EACH_HOOK(api, symbol, since, suffix, params, raw_args, args)                           \
         CUresult CUDAAPI symbol##suffix params                                                     \

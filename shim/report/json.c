@@ -28,6 +28,8 @@ static void add_frames(struct sp_text *text, const struct sp_stack *stack)
 {
         unsigned int natives = stack ? sp_place_natives(stack) : 0;
 
+        sp_text_add(text, ", ");
+        sp_words_text(text, "range", stack ? stack->range : NULL);
         sp_text_add(text, ", \"native\": [");
         for (unsigned int i = 0; i < natives; i++) {
                 sp_text_add(text, "%s{", i ? ", " : "");

@@ -120,6 +120,9 @@ void sp_place_frames(struct sp_text *text, const void *site, const char *indent)
         const struct sp_stack *stack = sp_stack_of(site);
         unsigned int natives = stack ? sp_place_natives(stack) : 0;
 
+        if (stack && stack->range)
+                sp_text_add(text, "%sin the range %s\n", indent, stack->range);
+
         for (unsigned int i = 1; stack && i < stack->pythons; i++) {
                 sp_text_add(text, "%s", indent);
                 add_line(text, stack->line[i]);

@@ -23,21 +23,23 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "report/counters.h"
+#include "track/ranges.h"
 #include "track/unwind.h"
 
 #define ROOM     ((size_t)64 << 20)
 #define STACKS   (1 << 16) /* places in the table; a power of two */
+#define TEXTS    (1 << 12)
 #define LINES    (1 << 14)
 #define REACH    64 /* places that are tried */
 #define TEXT_MAX 1024
 
-bool sp_stack_is_on;
+atomic_bool sp_stack_is_on;
 
 /* Written by sp_stack_start(). */
 static struct sp_frames wanted;
 
-/* Guarded by: lock, but for the beginning, which is written once. */
-static char *room;
+/* Atomic: written once. Guarded by lock: used. */
+static _Atomic(char *) room;
 static size_t used;
 static struct sp_lock lock = SP_LOCK_INIT(SP_RANK_STACK);
 
@@ -46,10 +48,12 @@ static _Atomic(const struct sp_stack *) *stacks;
 
 /* Guarded by: lock. */
 static const struct sp_stack_line **lines;
+static const char **texts;
 
 /* What was found, before it is known whether it is new. */
 struct found {
         const void *caller;
+        const char *range;
         unsigned int natives, pythons;
         const void *native[SP_FRAMES_MAX];
         struct sp_python_frame python[SP_PYTHON_MAX];
@@ -65,6 +69,22 @@ static void *map(size_t bytes)
         return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* Once; whoever comes later finds it there. */
+static bool make_room(void)
+{
+        sp_lock_take(&lock);
+        if (!room) {
+                stacks = map(STACKS * sizeof(*stacks));
+                lines = map(LINES * sizeof(*lines));
+                texts = map(TEXTS * sizeof(*texts));
+                room = stacks && lines && texts ? map(ROOM) : NULL;
+        }
+        sp_lock_drop(&lock);
+        if (room)
+                atomic_store(&sp_stack_is_on, true);
+        return room != NULL;
+}
+
 bool sp_stack_start(const struct sp_frames *frames)
 {
         wanted = *frames;
@@ -73,20 +93,21 @@ bool sp_stack_start(const struct sp_frames *frames)
                                        "frames of C and C++");
                 wanted.native = false;
         }
-        if (!wanted.native && !wanted.python)
-                return true;
         if (wanted.python)
                 sp_python_start();
-        room = map(ROOM);
-        stacks = map(STACKS * sizeof(*stacks));
-        lines = map(LINES * sizeof(*lines));
-        sp_stack_is_on = room && stacks && lines;
-        return sp_stack_is_on;
+        return (!wanted.native && !wanted.python) || make_room();
+}
+
+bool sp_stack_has_ranges(void)
+{
+        return make_room();
 }
 
 const struct sp_stack *sp_stack_of(const void *place)
 {
-        return room && (uintptr_t)place - (uintptr_t)room < ROOM ? place : NULL;
+        const char *begins = atomic_load_explicit(&room, memory_order_relaxed);
+
+        return begins && (uintptr_t)place - (uintptr_t)begins < ROOM ? place : NULL;
 }
 
 static void *take_locked(size_t bytes)
@@ -137,6 +158,27 @@ static bool is_text(const char *text, const char *other, size_t length)
         return strncmp(text, other, length) == 0 && !text[length];
 }
 
+const char *sp_stack_text(const char *text)
+{
+        size_t length = strlen(text);
+        uint32_t hash = hash_bytes(0, text, length);
+        const char *kept = NULL;
+
+        sp_lock_take(&lock);
+        for (unsigned int i = 0; i < REACH && !kept; i++) {
+                const char **place = &texts[(hash + i) % TEXTS];
+
+                if (!*place)
+                        *place = copy_locked(text, length);
+                if (!*place || is_text(*place, text, length))
+                        kept = *place;
+                if (!*place)
+                        break;
+        }
+        sp_lock_drop(&lock);
+        return kept;
+}
+
 static bool is_line(const struct sp_stack_line *line, const struct sp_python_words *words)
 {
         return line->line == words->line &&
@@ -181,7 +223,7 @@ static const struct sp_stack_line *line_locked(const struct sp_python_frame *fra
 
 static uint32_t hash_of(const struct found *found)
 {
-        uint32_t hash = mix(found->natives, (uintptr_t)found->caller);
+        uint32_t hash = mix(mix(found->natives, (uintptr_t)found->caller), (uintptr_t)found->range);
 
         for (unsigned int i = 0; i < found->natives; i++)
                 hash = mix(hash, (uintptr_t)found->native[i]);
@@ -194,7 +236,8 @@ static uint32_t hash_of(const struct found *found)
 static bool is_stack(const struct sp_stack *stack, const struct found *found, uint32_t hash)
 {
         return stack->hash == hash && stack->caller == found->caller &&
-               stack->natives == found->natives && stack->pythons == found->pythons &&
+               stack->range == found->range && stack->natives == found->natives &&
+               stack->pythons == found->pythons &&
                !memcmp(stack->native, found->native, found->natives * sizeof(*found->native)) &&
                !memcmp(stack->python, found->python, found->pythons * sizeof(*found->python));
 }
@@ -217,6 +260,7 @@ static const struct sp_stack *add_locked(const struct found *found, uint32_t has
         }
         *stack = (struct sp_stack){
                 .caller = found->caller,
+                .range = found->range,
                 .hash = hash,
                 .natives = (uint16_t)found->natives,
                 .pythons = (uint16_t)found->pythons,
@@ -266,13 +310,14 @@ const void *sp_stack_take(const void *caller)
         const struct sp_stack *stack;
 
         found.caller = caller;
+        found.range = sp_ranges_innermost();
         found.natives = found.pythons = 0;
         if (wanted.native)
                 found.natives =
                         sp_unwind(caller, __builtin_frame_address(0), found.native, wanted.count);
         if (wanted.python)
                 found.pythons = sp_python_take(found.python, wanted.count);
-        if (!found.natives && !found.pythons)
+        if (!found.natives && !found.pythons && !found.range)
                 return caller;
         stack = keep(&found);
         if (stack)

@@ -16,6 +16,7 @@
  * of the unwinder's is read.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -39,13 +40,27 @@ struct sp_stack {
         const void *const *native;
         const struct sp_python_frame *python;    /* what they are known by */
         const struct sp_stack_line *const *line; /* what they are called */
+        const char *range;                       /* track/ranges.h; NULL if there is none */
 };
 
 /** sp_stack_start() - at start, by what the option says; false if the host has no memory for it. */
 bool sp_stack_start(const struct sp_frames *wanted);
 
-/* Written once by sp_stack_start(). */
-extern bool sp_stack_is_on;
+/* Atomic. */
+extern atomic_bool sp_stack_is_on;
+
+static inline bool sp_stack_is_kept(void)
+{
+        return __builtin_expect(atomic_load_explicit(&sp_stack_is_on, memory_order_relaxed), 0);
+}
+
+/** sp_stack_has_ranges() - places have ranges from now on (track/ranges.h); false if the host has
+ * no memory for it. */
+bool sp_stack_has_ranges(void);
+
+/** sp_stack_text() - a copy that is kept for ever, of the beginning if it is long; equal texts are
+ * one while there is room. Return: NULL if there is none. */
+const char *sp_stack_text(const char *text);
 
 /** sp_stack_take() - where this thread is, on the way to a function that was called from @caller,
  * which must be a function that called this one, or the caller of one. Takes no lock unless the

@@ -17,8 +17,8 @@ import subprocess
 import sys
 
 # Besides the entry points and the control functions: the look-up, and the mark by
-# which a second copy of the library knows that there is a first.
-OWN = {"dlsym", "sp_first_copy"}
+# which a second copy of the library knows that there is a first; and what NVTX calls.
+OWN = {"dlsym", "sp_first_copy", "InitializeInjectionNvtx2"}
 MAY_NEED = re.compile(r"^(libc|libdl|libpthread|ld-linux[\w-]*)\.so\.\d+$")
 NEWEST_GLIBC = (2, 28)
 

@@ -41,6 +41,11 @@ class Launcher(unittest.TestCase):
         self.assertIn("STREAMPOOL_MODE=observe\n", answer.stdout)
         self.assertIn("STREAMPOOL_BATCH_BYTES=3M\n", answer.stdout)
 
+    def test_ranges_are_asked_for_by_name(self):
+        answer = launch("--library", SHIM, "--ranges", "env")
+        self.assertIn(f"NVTX_INJECTION64_PATH={SHIM}\n", answer.stdout)
+        self.assertNotIn("NVTX_", launch("--library", SHIM, "env").stdout)
+
     def test_the_programs_own_options_stay_its_own(self):
         answer = launch("--library", SHIM, "--", "echo", "--mode", "x y")
         self.assertEqual(answer.stdout, "--mode x y\n")
