@@ -9,6 +9,7 @@
  *   text.c     for people
  *   json.c     for programs
  *   site.c     a place in the program's code
+ *   lines.c    its function, source file and line, by libdw.c
  *   shortage.c who held memory when there was none
  *
  * It is large and lives on pages of its own for as long as it is needed.
@@ -21,11 +22,14 @@
 #include "base/text.h"
 #include "report/counters.h"
 #include "report/figures.h"
+#include "report/lines.h"
 #include "report/shortage.h"
 #include "track/ledger.h"
 
 #define SP_REPORT_VERSION 1 /* of the JSON form: grows when a field goes or changes its meaning */
 #define SP_REPORT_LEAKS   1024
+#define SP_PLACE_LINES                                                                             \
+        16 /* functions of one place that were inlined into each other; C++ can have more */
 
 /* Live allocations of one kind from one place. */
 struct sp_leak {
@@ -87,7 +91,20 @@ struct sp_place {
 
 struct sp_place sp_place_of(const void *site);
 
-/** sp_place_text() - "libfoo.so+0x1234 (function)". */
+/**
+ * sp_places_open() - from now on this thread's places have functions and lines
+ *
+ * Unless STREAMPOOL_SYMBOLS=0. Until sp_places_close(), with which it makes a pair.
+ */
+void sp_places_open(void);
+void sp_places_close(void);
+
+/** sp_place_lines() - as sp_lines_at(), of a return address; only the function if libdw is not
+ * there, and nothing between reports. */
+unsigned int sp_place_lines(const void *site, struct sp_line *line, unsigned int most);
+
+/** sp_place_text() - "libfoo.so+0x1234 (function) at file.c:12, inlined into caller at file.c:40".
+ */
 void sp_place_text(struct sp_text *text, const void *site);
 
 #endif

@@ -49,9 +49,24 @@ static void add_number(struct sp_text *text, const char *name, uint64_t number)
         sp_text_add(text, "\"%s\": %llu", name, (unsigned long long)number);
 }
 
+/* Of the innermost of the functions that were inlined into each other, or of one of those around.
+ */
+static void add_line(struct sp_text *text, const struct sp_line *line)
+{
+        add_text(text, "function", line->function[0] ? line->function : NULL);
+        sp_text_add(text, ", ");
+        add_text(text, "source", line->line ? line->file : NULL);
+        if (line->line)
+                sp_text_add(text, ", \"line\": %u", line->line);
+        else
+                sp_text_add(text, ", \"line\": null");
+}
+
 static void add_site(struct sp_text *text, const char *name, const void *site)
 {
         struct sp_place place = sp_place_of(site);
+        struct sp_line line[SP_PLACE_LINES] = {0};
+        unsigned int count = sp_place_lines(site, line, SP_PLACE_LINES);
 
         sp_text_add(text, "\"%s\": ", name);
         if (!site) {
@@ -62,7 +77,15 @@ static void add_site(struct sp_text *text, const char *name, const void *site)
         add_text(text, "path", place.path);
         sp_text_add(text, ", \"offset\": \"0x%llx\", ", (unsigned long long)place.offset);
         add_text(text, "symbol", place.symbol);
-        sp_text_add(text, "}");
+        sp_text_add(text, ", ");
+        add_line(text, &line[0]);
+        sp_text_add(text, ", \"inlined_into\": [");
+        for (unsigned int i = 1; i < count; i++) {
+                sp_text_add(text, "%s{", i > 1 ? ", " : "");
+                add_line(text, &line[i]);
+                sp_text_add(text, "}");
+        }
+        sp_text_add(text, "]}");
 }
 
 static void add_process(struct sp_text *text, const struct sp_report *report)

@@ -279,10 +279,12 @@ void sp_report_write(void)
                 is_json = config->format == SP_FORMAT_JSON ||
                           (config->format == SP_FORMAT_AUTO && ends_in(name_bytes, ".json"));
                 sp_text_init(&words, desk->words, sizeof(desk->words));
+                sp_places_open();
                 if (is_json)
                         sp_report_json(&desk->report, &words);
                 else
                         sp_report_text(&desk->report, config->diag, &words);
+                sp_places_close();
                 write_words(name_bytes, &words);
         }
         munmap(desk, sizeof(*desk));

@@ -11,6 +11,10 @@
  * addr2line and nm use, also for programs that are not position-independent.
  * It is that of the last byte of the call, whose line is the call's; a return
  * address may belong to the next line, or to the next function.
+ *
+ * Functions and lines take files and heap, which a report at the end of a process
+ * may use and a call of the program in need of memory may not. So they are there
+ * only for the thread that writes a report.
  */
 
 #define _GNU_SOURCE
@@ -21,6 +25,11 @@
 #include <errno.h>
 #include <link.h>
 #include <string.h>
+
+#include "base/config.h"
+
+static __thread bool is_open __attribute__((tls_model("initial-exec")));
+static __thread struct sp_lines *lines __attribute__((tls_model("initial-exec")));
 
 struct sp_place sp_place_of(const void *site)
 {
@@ -42,9 +51,56 @@ struct sp_place sp_place_of(const void *site)
         return place;
 }
 
+void sp_places_open(void)
+{
+        is_open = sp_config()->symbols;
+        if (is_open)
+                lines = sp_lines_open();
+}
+
+void sp_places_close(void)
+{
+        sp_lines_close(lines);
+        lines = NULL;
+        is_open = false;
+}
+
+unsigned int sp_place_lines(const void *site, struct sp_line *line, unsigned int most)
+{
+        const char *symbol;
+        unsigned int count;
+
+        if (!is_open || !site || most == 0)
+                return 0;
+        count = lines ? sp_lines_at(lines, (const char *)site - 1, line, most) : 0;
+        if (count)
+                return count;
+        symbol = sp_place_of(site).symbol;
+        if (!symbol)
+                return 0;
+        line[0] = (struct sp_line){0};
+        sp_demangle(symbol, line[0].function, sizeof(line[0].function));
+        return 1;
+}
+
+/* The innermost is where the call is; the last is the function that the linker knows. */
+static void add_lines(struct sp_text *text, const struct sp_line *line, unsigned int count)
+{
+        for (unsigned int i = 0; i < count; i++) {
+                if (i)
+                        sp_text_add(text, ", inlined into %s", line[i].function);
+                else if (line[i].function[0])
+                        sp_text_add(text, " (%s)", line[i].function);
+                if (line[i].line)
+                        sp_text_add(text, " at %s:%u", line[i].file, line[i].line);
+        }
+}
+
 void sp_place_text(struct sp_text *text, const void *site)
 {
         struct sp_place place = sp_place_of(site);
+        struct sp_line line[SP_PLACE_LINES];
+        unsigned int count = sp_place_lines(site, line, SP_PLACE_LINES);
 
         if (!site)
                 sp_text_add(text, "unknown");
@@ -52,6 +108,8 @@ void sp_place_text(struct sp_text *text, const void *site)
                 sp_text_add(text, "%p, in no library now", site);
         else
                 sp_text_add(text, "%s+0x%llx", place.file, (unsigned long long)place.offset);
-        if (place.symbol)
+        if (count)
+                add_lines(text, line, count);
+        else if (place.symbol)
                 sp_text_add(text, " (%s)", place.symbol);
 }

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Lines -- which function, source file and line is this address of?
+ *
+ * What libdw does by itself for a library without debug information is to ask
+ * the servers in DEBUGINFOD_URLS. A program must not wait for a network because
+ * it was watched, so find_debuginfo() below looks for the file instead: by build
+ * ID as libdw does, and by the link that strip leaves. A file found by the link
+ * counts only if it has the library's build ID.
+ */
+
+#define _GNU_SOURCE
+
+#include "report/lines.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "report/libdw.h"
+
+/* A place in a library of 200 MB takes 5 ms, and a report can have a thousand. */
+#define PATIENCE_NS 3000000000
+
+struct sp_lines {
+        const struct sp_libdw *dw;
+        Dwfl_Callbacks callbacks;
+        Dwfl *dwfl;
+        uint64_t spent_ns; /* in sp_lines_at() */
+};
+
+/* finding debug information */
+
+static bool has_build_id(const struct sp_libdw *dw, int fd, const void *wanted, int wanted_size)
+{
+        Elf *elf = dw->elf_begin(fd, ELF_C_READ_MMAP, NULL);
+        const void *bytes = NULL;
+        int size = elf ? dw->dwelf_elf_gnu_build_id(elf, &bytes) : 0;
+        bool same = size > 0 && size == wanted_size && memcmp(bytes, wanted, (size_t)size) == 0;
+
+        dw->elf_end(elf);
+        return same;
+}
+
+/* A folder of @root and of the path up to its last slash, a second one in it, and a name. */
+static int open_beside(char *path, const char *root, const char *file, const char *inner,
+                       const char *name)
+{
+        struct sp_text text;
+
+        sp_text_init(&text, path, PATH_MAX);
+        sp_text_add(&text, "%s%.*s%s%s", root, (int)(strrchr(file, '/') + 1 - file), file, inner,
+                    name);
+        return text.cut ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+/* The places of gdb's manual, "Debugging Information in Separate Files". */
+static int find_by_link(const struct sp_libdw *dw, Dwfl_Module *module, const char *file,
+                        const char *link, char **found)
+{
+        static const struct {
+                const char *root, *inner;
+        } places[] = {{"", ""}, {"", ".debug/"}, {"/usr/lib/debug", ""}};
+        const unsigned char *id;
+        uint64_t unused;
+        int size = dw->dwfl_module_build_id(module, &id, &unused);
+        char path[PATH_MAX];
+
+        if (size <= 0)
+                return -1;
+        for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+                int fd = open_beside(path, places[i].root, file, places[i].inner, link);
+
+                if (fd >= 0 && has_build_id(dw, fd, id, size) && (*found = strdup(path)))
+                        return fd;
+                if (fd >= 0)
+                        close(fd);
+        }
+        return -1;
+}
+
+/* What libdw asks where a file has no debug information of its own; without @file it looks for
+ * what several such files share. */
+static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, uint64_t base,
+                          const char *file, const char *link, uint32_t sum, char **found)
+{
+        const struct sp_libdw *dw = sp_libdw();
+        int fd = dw->dwfl_build_id_find_debuginfo(module, user, name, base, file, link, sum, found);
+
+        if (fd >= 0 || !file || !link || !strrchr(file, '/'))
+                return fd;
+        return find_by_link(dw, module, file, link, found);
+}
+
+/* words */
+
+static void copy(char *text, size_t size, const char *source)
+{
+        size_t length = strnlen(source, size);
+
+        if (length < size) {
+                memcpy(text, source, length + 1);
+        } else if (size > 0) {
+                memcpy(text, source, size - 1);
+                memcpy(text + (size > 3 ? size - 4 : 0), "...", size > 3 ? 4 : 1);
+        }
+}
+
+/* Names of Rust before its own mangling have the form of C++ and end in a hash. */
+static bool is_of_rust(const char *symbol)
+{
+        size_t length = strlen(symbol);
+        const char *hash = symbol + length - 20;
+
+        return length > 20 && strncmp(hash, "17h", 3) == 0 &&
+               strspn(hash + 3, "0123456789abcdef") == 16 && hash[19] == 'E';
+}
+
+void sp_demangle(const char *symbol, char *text, size_t size)
+{
+        char *(*demangle)(const char *, char *, size_t *, int *);
+        char *name = NULL;
+        void *found = NULL;
+
+        if (strncmp(symbol, "_Z", 2) == 0 && !is_of_rust(symbol)) {
+                void *library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
+
+                found = library ? dlvsym(library, "__cxa_demangle", "CXXABI_1.3") : NULL;
+        }
+        if (found) {
+                memcpy(&demangle, &found, sizeof(found));
+                name = demangle(symbol, NULL, NULL, NULL);
+        }
+        copy(text, size, name ? name : symbol);
+        free(name);
+}
+
+/* looking up */
+
+static const char *string_of(const struct sp_libdw *dw, Dwarf_Die *die, unsigned int name)
+{
+        Dwarf_Attribute attribute;
+
+        return dw->dwarf_attr_integrate(die, name, &attribute) ? dw->dwarf_formstring(&attribute)
+                                                               : NULL;
+}
+
+static uint64_t number_of(const struct sp_libdw *dw, Dwarf_Die *die, unsigned int name)
+{
+        Dwarf_Attribute attribute;
+        uint64_t number;
+
+        if (!dw->dwarf_attr_integrate(die, name, &attribute) ||
+            dw->dwarf_formudata(&attribute, &number) != 0)
+                return 0;
+        return number;
+}
+
+static void copy_function(const struct sp_libdw *dw, Dwarf_Die *die, struct sp_line *line)
+{
+        const char *name = string_of(dw, die, DW_AT_linkage_name);
+
+        if (!name)
+                name = string_of(dw, die, DW_AT_MIPS_linkage_name);
+        if (name)
+                sp_demangle(name, line->function, sizeof(line->function));
+        else if ((name = string_of(dw, die, DW_AT_name)))
+                copy(line->function, sizeof(line->function), name);
+}
+
+/* Compilers write a name as they were given it, and the folder they ran in. Where the file is
+ * there, its path needs no dots. */
+static void copy_source(const struct sp_libdw *dw, Dwarf_Die *unit, const char *file,
+                        uint64_t number, struct sp_line *line)
+{
+        const char *folder = string_of(dw, unit, DW_AT_comp_dir);
+        char joined[PATH_MAX], resolved[PATH_MAX];
+        struct sp_text path;
+
+        if (!file || number == 0 || number > UINT_MAX)
+                return;
+        sp_text_init(&path, joined, sizeof(joined));
+        if (file[0] != '/' && folder)
+                sp_text_add(&path, "%s/", folder);
+        sp_text_add(&path, "%s", file);
+        copy(line->file, sizeof(line->file),
+             strstr(joined, "/.") && realpath(joined, resolved) ? resolved : joined);
+        line->line = (unsigned int)number;
+}
+
+static void copy_statement(const struct sp_libdw *dw, Dwfl_Module *module, Dwarf_Die *unit,
+                           uint64_t address, struct sp_line *line)
+{
+        Dwfl_Line *source = dw->dwfl_module_getsrc(module, address);
+        const char *file = NULL;
+        int number = 0;
+
+        if (source)
+                file = dw->dwfl_lineinfo(source, NULL, &number, NULL, NULL, NULL);
+        copy_source(dw, unit, file, number > 0 ? (uint64_t)number : 0, line);
+}
+
+static void copy_call(const struct sp_libdw *dw, Dwarf_Die *unit, Dwarf_Die *inlined,
+                      struct sp_line *line)
+{
+        uint64_t file = number_of(dw, inlined, DW_AT_call_file);
+        Dwarf_Files *files;
+
+        if (dw->dwarf_getsrcfiles(unit, &files, NULL) == 0)
+                copy_source(dw, unit, dw->dwarf_filesrc(files, file, NULL, NULL),
+                            number_of(dw, inlined, DW_AT_call_line), line);
+}
+
+/* The list of which unit has which addresses is optional, and clang leaves it out. */
+static Dwarf_Die *unit_at(const struct sp_libdw *dw, Dwfl_Module *module, uint64_t address,
+                          uint64_t *bias)
+{
+        Dwarf_Die *unit = dw->dwfl_module_addrdie(module, address, bias);
+
+        if (unit)
+                return unit;
+        while ((unit = dw->dwfl_module_nextcu(module, unit, bias))) {
+                if (dw->dwarf_haspc(unit, address - *bias) == 1)
+                        return unit;
+        }
+        return NULL;
+}
+
+/* From the innermost scope outwards, through blocks, to the function that holds them all. */
+static unsigned int add_functions(const struct sp_libdw *dw, Dwarf_Die *unit, Dwarf_Die *scope,
+                                  int scopes, struct sp_line *line, unsigned int most)
+{
+        unsigned int count = 0;
+
+        for (int i = 0; i < scopes && count < most; i++) {
+                int tag = dw->dwarf_tag(&scope[i]);
+
+                if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
+                        continue;
+                copy_function(dw, &scope[i], &line[count++]);
+                if (tag == DW_TAG_subprogram)
+                        break;
+                if (count < most)
+                        copy_call(dw, unit, &scope[i], &line[count]);
+        }
+        return count;
+}
+
+/* dwarf_getscopes() goes on, outside of what was inlined, where that was written; who it was
+ * inlined into is what its parents say. */
+static unsigned int look_in_scopes(const struct sp_libdw *dw, Dwarf_Die *unit, uint64_t address,
+                                   struct sp_line *line, unsigned int most)
+{
+        Dwarf_Die *written = NULL;
+        Dwarf_Die *scope = NULL;
+        unsigned int count = 0;
+        int scopes;
+
+        if (dw->dwarf_getscopes(unit, address, &written) > 0) {
+                scopes = dw->dwarf_getscopes_die(&written[0], &scope);
+                count = add_functions(dw, unit, scope, scopes, line, most);
+        }
+        free(scope);
+        free(written);
+        return count;
+}
+
+/* Static functions too, unless the file is stripped. */
+static void copy_symbol(const struct sp_libdw *dw, Dwfl_Module *module, uint64_t address,
+                        struct sp_line *line)
+{
+        uint64_t offset = 0;
+        Elf64_Sym symbol = {0};
+        const char *name =
+                dw->dwfl_module_addrinfo(module, address, &offset, &symbol, NULL, NULL, NULL);
+
+        /* The nearest one before it need not reach as far. */
+        if (name && offset < symbol.st_size)
+                sp_demangle(name, line->function, sizeof(line->function));
+}
+
+/* sessions */
+
+struct sp_lines *sp_lines_open(void)
+{
+        const struct sp_libdw *dw = sp_libdw();
+        struct sp_lines *lines = dw ? calloc(1, sizeof(*lines)) : NULL;
+
+        if (!lines)
+                return NULL;
+        lines->dw = dw;
+        lines->callbacks.find_elf = dw->dwfl_linux_proc_find_elf;
+        lines->callbacks.find_debuginfo = find_debuginfo;
+        lines->dwfl = dw->dwfl_begin(&lines->callbacks);
+        if (lines->dwfl && dw->dwfl_linux_proc_report(lines->dwfl, getpid()) == 0 &&
+            dw->dwfl_report_end(lines->dwfl, NULL, NULL) == 0)
+                return lines;
+        sp_lines_close(lines);
+        return NULL;
+}
+
+static uint64_t now_ns(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static unsigned int look_in_module(const struct sp_libdw *dw, Dwfl_Module *module, uint64_t address,
+                                   struct sp_line *line, unsigned int most)
+{
+        unsigned int count = 0;
+        Dwarf_Die *unit;
+        uint64_t bias;
+
+        memset(line, 0, most * sizeof(*line));
+        unit = unit_at(dw, module, address, &bias);
+        if (unit) {
+                copy_statement(dw, module, unit, address, line);
+                count = look_in_scopes(dw, unit, address - bias, line, most);
+        }
+        if (!line->function[0])
+                copy_symbol(dw, module, address, line);
+        if (count == 0 && (line->function[0] || line->line))
+                count = 1;
+        return count;
+}
+
+unsigned int sp_lines_at(struct sp_lines *lines, const void *address, struct sp_line *line,
+                         unsigned int most)
+{
+        uint64_t at = (uintptr_t)address;
+        uint64_t began = now_ns();
+        Dwfl_Module *module;
+        unsigned int count = 0;
+
+        if (most == 0 || lines->spent_ns > PATIENCE_NS)
+                return 0;
+        module = lines->dw->dwfl_addrmodule(lines->dwfl, at);
+        if (module)
+                count = look_in_module(lines->dw, module, at, line, most);
+        lines->spent_ns += now_ns() - began;
+        return count;
+}
+
+void sp_lines_close(struct sp_lines *lines)
+{
+        if (!lines)
+                return;
+        if (lines->dwfl)
+                lines->dw->dwfl_end(lines->dwfl);
+        free(lines);
+}
