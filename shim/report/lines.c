@@ -102,16 +102,16 @@ static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, ui
 
 /* words */
 
-static void copy(char *text, size_t size, const char *source)
+static void copy(char *bytes, size_t size, const char *source)
 {
-        size_t length = strnlen(source, size);
+        struct sp_text text;
 
-        if (length < size) {
-                memcpy(text, source, length + 1);
-        } else if (size > 0) {
-                memcpy(text, source, size - 1);
-                memcpy(text + (size > 3 ? size - 4 : 0), "...", size > 3 ? 4 : 1);
-        }
+        if (size == 0)
+                return;
+        sp_text_init(&text, bytes, size);
+        sp_text_add(&text, "%s", source);
+        if (text.cut && size > 3)
+                memcpy(bytes + size - 4, "...", 4);
 }
 
 /* Names of Rust before its own mangling have the form of C++ and end in a hash. */

@@ -93,6 +93,11 @@ class Lines(unittest.TestCase):
             subprocess.run(['objcopy', f'--add-gnu-debuglink={link}', path], check=True)
         return path
 
+    def debug_of_lost(self):
+        path = os.path.join(self.folder, 'lost.debug')
+        subprocess.run(['objcopy', '--only-keep-debug', OPTIONS.lost, path], check=True)
+        return path
+
     def expect_no_lines(self, report, exported=True):
         """Nothing of the static function, and of what was inlined only where that ended up."""
         for kind, name in ('device', None), ('managed', 'main'), ('pinned', 'lose_pinned'):
@@ -164,14 +169,30 @@ class Lines(unittest.TestCase):
     @NEEDS_LIBDW
     @NEEDS_OBJCOPY
     def test_link_is_followed(self):
-        debug = os.path.join(self.folder, 'lost.debug')
-        subprocess.run(['objcopy', '--only-keep-debug', OPTIONS.lost, debug], check=True)
+        debug = self.debug_of_lost()
         path = self.stripped(link=debug)
         expected = [frame('lose_plain', 'lost.c', 'plain')]
         self.assertEqual(frames(site_of(self.run_it(path).report, 'device')), expected)
         os.mkdir(os.path.join(self.folder, '.debug'))
         os.rename(debug, os.path.join(self.folder, '.debug', 'lost.debug'))
         self.assertEqual(frames(site_of(self.run_it(path).report, 'device')), expected)
+
+    @NEEDS_OBJCOPY
+    def test_link_to_debug_information_of_another_build(self):
+        debug = self.debug_of_lost()
+        note = os.path.join(self.folder, 'note')
+        section = f'.note.gnu.build-id={note}'
+        subprocess.run(['objcopy', '--dump-section', section, debug, debug + '.same'], check=True)
+        with open(note, 'r+b') as file:
+            file.seek(-1, os.SEEK_END)
+            last = file.read()[0]
+            file.seek(-1, os.SEEK_END)
+            file.write(bytes([last ^ 1]))
+        subprocess.run(['objcopy', '--update-section', section, debug, debug + '.other'], check=True)
+        for ending, lines in ('.same', 1), ('.other', 0):
+            report = self.run_it(self.stripped(link=debug + ending)).report
+            named = [frame for frame in frames(site_of(report, 'device')) if frame['line']]
+            self.assertEqual(len(named), lines, ending)
 
     @NEEDS_OBJCOPY
     def test_link_to_what_is_no_debug_information_of_this_file(self):
