@@ -17,7 +17,7 @@
 
 typedef struct Dwfl Dwfl;
 typedef struct Dwfl_Module Dwfl_Module;
-typedef struct Dwfl_Line Dwfl_Line;
+typedef struct Dwarf_Line_s Dwarf_Line;
 typedef struct Dwarf_Files_s Dwarf_Files;
 typedef struct Elf Elf;
 
@@ -46,10 +46,13 @@ typedef struct {
 
 /* elf_begin() is libelf's, which libdw needs and so has brought. */
 #define SP_LIBDW_FUNCTIONS(F)                                                                      \
-        F(int, dwarf_getscopes, "0.122", (Dwarf_Die *, uint64_t, Dwarf_Die **))                    \
-        F(int, dwarf_getscopes_die, "0.122", (Dwarf_Die *, Dwarf_Die **))                          \
+        F(int, dwarf_child, "0.122", (Dwarf_Die *, Dwarf_Die *))                                   \
+        F(int, dwarf_siblingof, "0.122", (Dwarf_Die *, Dwarf_Die *))                               \
         F(int, dwarf_getsrcfiles, "0.122", (Dwarf_Die *, Dwarf_Files **, size_t *))                \
         F(const char *, dwarf_filesrc, "0.122", (Dwarf_Files *, size_t, uint64_t *, uint64_t *))   \
+        F(Dwarf_Line *, dwarf_getsrc_die, "0.122", (Dwarf_Die *, uint64_t))                        \
+        F(int, dwarf_lineno, "0.122", (Dwarf_Line *, int *))                                       \
+        F(const char *, dwarf_linesrc, "0.122", (Dwarf_Line *, uint64_t *, uint64_t *))            \
         F(int, dwarf_haspc, "0.122", (Dwarf_Die *, uint64_t))                                      \
         F(int, dwarf_tag, "0.122", (Dwarf_Die *))                                                  \
         F(Dwarf_Attribute *, dwarf_attr_integrate, "0.122",                                        \
@@ -65,9 +68,6 @@ typedef struct {
         F(int, dwfl_report_end, "0.122",                                                           \
           (Dwfl *, int (*)(Dwfl_Module *, void *, const char *, uint64_t, void *), void *))        \
         F(Dwfl_Module *, dwfl_addrmodule, "0.122", (Dwfl *, uint64_t))                             \
-        F(Dwfl_Line *, dwfl_module_getsrc, "0.122", (Dwfl_Module *, uint64_t))                     \
-        F(const char *, dwfl_lineinfo, "0.122",                                                    \
-          (Dwfl_Line *, uint64_t *, int *, int *, uint64_t *, uint64_t *))                         \
         F(Dwarf_Die *, dwfl_module_addrdie, "0.122", (Dwfl_Module *, uint64_t, uint64_t *))        \
         F(Dwarf_Die *, dwfl_module_nextcu, "0.122", (Dwfl_Module *, Dwarf_Die *, uint64_t *))      \
         F(const char *, dwfl_module_addrinfo, "0.158",                                             \
@@ -85,8 +85,15 @@ enum { ELF_C_READ_MMAP = 8 }; /* libelf.h */
 
 /* dwarf.h */
 enum {
+        DW_TAG_class_type = 0x02,
+        DW_TAG_lexical_block = 0x0b,
+        DW_TAG_structure_type = 0x13,
         DW_TAG_inlined_subroutine = 0x1d,
+        DW_TAG_module = 0x1e,
+        DW_TAG_catch_block = 0x25,
         DW_TAG_subprogram = 0x2e,
+        DW_TAG_try_block = 0x32,
+        DW_TAG_namespace = 0x39,
         DW_AT_name = 0x03,
         DW_AT_comp_dir = 0x1b,
         DW_AT_call_file = 0x58,

@@ -30,6 +30,8 @@
 /* A place in a library of 200 MB takes 5 ms, and a report can have a thousand. */
 #define PATIENCE_NS 3000000000
 
+#define SCOPES_MAX  128 /* functions and blocks inside of each other */
+
 struct sp_lines {
         const struct sp_libdw *dw;
         Dwfl_Callbacks callbacks;
@@ -196,16 +198,15 @@ static void copy_source(const struct sp_libdw *dw, Dwarf_Die *unit, const char *
         line->line = (unsigned int)number;
 }
 
-static void copy_statement(const struct sp_libdw *dw, Dwfl_Module *module, Dwarf_Die *unit,
-                           uint64_t address, struct sp_line *line)
+static void copy_statement(const struct sp_libdw *dw, Dwarf_Die *unit, uint64_t address,
+                           struct sp_line *line)
 {
-        Dwfl_Line *source = dw->dwfl_module_getsrc(module, address);
-        const char *file = NULL;
+        Dwarf_Line *source = dw->dwarf_getsrc_die(unit, address);
         int number = 0;
 
-        if (source)
-                file = dw->dwfl_lineinfo(source, NULL, &number, NULL, NULL, NULL);
-        copy_source(dw, unit, file, number > 0 ? (uint64_t)number : 0, line);
+        if (source && dw->dwarf_lineno(source, &number) == 0 && number > 0)
+                copy_source(dw, unit, dw->dwarf_linesrc(source, NULL, NULL), (uint64_t)number,
+                            line);
 }
 
 static void copy_call(const struct sp_libdw *dw, Dwarf_Die *unit, Dwarf_Die *inlined,
@@ -219,7 +220,8 @@ static void copy_call(const struct sp_libdw *dw, Dwarf_Die *unit, Dwarf_Die *inl
                             number_of(dw, inlined, DW_AT_call_line), line);
 }
 
-/* The list of which unit has which addresses is optional, and clang leaves it out. */
+/* The list of which unit has which addresses is optional, and clang leaves it out. That is why
+ * lines are asked of the unit: what dwfl_module_getsrc() knows is that list. */
 static Dwarf_Die *unit_at(const struct sp_libdw *dw, Dwfl_Module *module, uint64_t address,
                           uint64_t *bias)
 {
@@ -234,42 +236,66 @@ static Dwarf_Die *unit_at(const struct sp_libdw *dw, Dwfl_Module *module, uint64
         return NULL;
 }
 
-/* From the innermost scope outwards, through blocks, to the function that holds them all. */
-static unsigned int add_functions(const struct sp_libdw *dw, Dwarf_Die *unit, Dwarf_Die *scope,
-                                  int scopes, struct sp_line *line, unsigned int most)
+/* A step inwards, to the part of @die that has @address. Namespaces and classes have none, and
+ * functions inside. */
+static bool step_into(const struct sp_libdw *dw, Dwarf_Die *die, uint64_t address)
 {
-        unsigned int count = 0;
+        Dwarf_Die child;
 
-        for (int i = 0; i < scopes && count < most; i++) {
-                int tag = dw->dwarf_tag(&scope[i]);
+        if (dw->dwarf_child(die, &child) != 0)
+                return false;
+        do {
+                Dwarf_Die inner = child;
+                bool found = false;
+
+                switch (dw->dwarf_tag(&child)) {
+                case DW_TAG_subprogram:
+                case DW_TAG_inlined_subroutine:
+                case DW_TAG_lexical_block:
+                case DW_TAG_try_block:
+                case DW_TAG_catch_block:
+                        found = dw->dwarf_haspc(&child, address) == 1;
+                        break;
+                case DW_TAG_namespace:
+                case DW_TAG_module:
+                case DW_TAG_class_type:
+                case DW_TAG_structure_type:
+                        found = step_into(dw, &inner, address);
+                }
+                if (found) {
+                        *die = inner;
+                        return true;
+                }
+        } while (dw->dwarf_siblingof(&child, &child) == 0);
+        return false;
+}
+
+/*
+ * dwarf_getscopes() would find the scopes, too, but not where a function was
+ * inlined from another unit, as optimisation at link time does.
+ */
+static unsigned int look_in_unit(const struct sp_libdw *dw, Dwarf_Die *unit, uint64_t address,
+                                 struct sp_line *line, unsigned int most)
+{
+        Dwarf_Die scope[SCOPES_MAX];
+        Dwarf_Die inner = *unit;
+        unsigned int count = 0;
+        unsigned int scopes = 0;
+
+        while (scopes < SCOPES_MAX && step_into(dw, &inner, address))
+                scope[scopes++] = inner;
+        while (scopes > 0 && count < most) {
+                Dwarf_Die *function = &scope[--scopes];
+                int tag = dw->dwarf_tag(function);
 
                 if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
                         continue;
-                copy_function(dw, &scope[i], &line[count++]);
+                copy_function(dw, function, &line[count++]);
                 if (tag == DW_TAG_subprogram)
                         break;
                 if (count < most)
-                        copy_call(dw, unit, &scope[i], &line[count]);
+                        copy_call(dw, unit, function, &line[count]);
         }
-        return count;
-}
-
-/* dwarf_getscopes() goes on, outside of what was inlined, where that was written; who it was
- * inlined into is what its parents say. */
-static unsigned int look_in_scopes(const struct sp_libdw *dw, Dwarf_Die *unit, uint64_t address,
-                                   struct sp_line *line, unsigned int most)
-{
-        Dwarf_Die *written = NULL;
-        Dwarf_Die *scope = NULL;
-        unsigned int count = 0;
-        int scopes;
-
-        if (dw->dwarf_getscopes(unit, address, &written) > 0) {
-                scopes = dw->dwarf_getscopes_die(&written[0], &scope);
-                count = add_functions(dw, unit, scope, scopes, line, most);
-        }
-        free(scope);
-        free(written);
         return count;
 }
 
@@ -325,8 +351,8 @@ static unsigned int look_in_module(const struct sp_libdw *dw, Dwfl_Module *modul
         memset(line, 0, most * sizeof(*line));
         unit = unit_at(dw, module, address, &bias);
         if (unit) {
-                copy_statement(dw, module, unit, address, line);
-                count = look_in_scopes(dw, unit, address - bias, line, most);
+                copy_statement(dw, unit, address - bias, line);
+                count = look_in_unit(dw, unit, address - bias, line, most);
         }
         if (!line->function[0])
                 copy_symbol(dw, module, address, line);

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines -- does a report name the function, file and line of a place?
 
-    lines.py --driver D --shim S --lost L --plugin P --empty E --debuginfod I [--mislaid M]
+    lines.py --driver D --shim S --lost L --plugin P --empty E --debuginfod I
+             [--linked L] [--mislaid M]
 
 The lines are found by the comments in the sources. What needs libdw or objcopy
-is skipped where there is none; --mislaid is left out where there is no C++.
+is skipped where there is none. --linked is lost optimised at link time, and
+--mislaid is a program in C++: both are left out where they cannot be built.
 """
 
 import argparse
@@ -121,6 +123,26 @@ class Lines(unittest.TestCase):
         ])
 
     @NEEDS_LIBDW
+    def test_inlined_at_link_time(self):
+        if not OPTIONS.linked:
+            self.skipTest('the compiler is not gcc')
+        report = self.run_it(OPTIONS.linked).report
+        self.assertEqual(frames(site_of(report, 'managed')), [
+            frame('lose_managed', 'lost.c', 'managed'),
+            frame('lose_between', 'lost.c', 'between'),
+            frame('main', 'lost.c', 'main'),
+        ])
+
+    @NEEDS_LIBDW
+    @NEEDS_OBJCOPY
+    def test_no_list_of_which_unit_has_which_addresses(self):
+        """As clang writes it."""
+        path = os.path.join(self.folder, 'lost')
+        subprocess.run(['objcopy', '--remove-section=.debug_aranges', OPTIONS.lost, path], check=True)
+        report = self.run_it(path).report
+        self.assertEqual(frames(site_of(report, 'device')), [frame('lose_plain', 'lost.c', 'plain')])
+
+    @NEEDS_LIBDW
     def test_text(self):
         text = self.text_of(OPTIONS.lost)
         at = {word: '%s:%d' % here('lost.c', word) for word in ('plain', 'managed', 'between', 'main')}
@@ -226,7 +248,8 @@ def main():
     parser = argparse.ArgumentParser()
     for name in ('driver', 'shim', 'lost', 'plugin', 'empty', 'debuginfod'):
         parser.add_argument('--' + name, required=True, type=os.path.abspath)
-    parser.add_argument('--mislaid', type=os.path.abspath)
+    for name in ('linked', 'mislaid'):
+        parser.add_argument('--' + name, type=os.path.abspath)
     OPTIONS, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest])
 
