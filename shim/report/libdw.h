@@ -112,4 +112,11 @@ struct sp_libdw {
 /** sp_libdw() - its functions, the same at every call; NULL if it cannot be loaded. */
 const struct sp_libdw *sp_libdw(void);
 
+/** sp_libdw_find_debuginfo() - where @file has no debug information of its own: for Dwfl_Callbacks.
+ *
+ * Without @file it looks for what several such files share.
+ */
+int sp_libdw_find_debuginfo(Dwfl_Module *module, void **user, const char *name, uint64_t base,
+                            const char *file, const char *link, uint32_t sum, char **found);
+
 #endif

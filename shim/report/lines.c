@@ -3,11 +3,9 @@
 /*
  * Lines -- which function, source file and line is this address of?
  *
- * What libdw does by itself for a library without debug information is to ask
- * the servers in DEBUGINFOD_URLS. A program must not wait for a network because
- * it was watched, so find_debuginfo() below looks for the file instead: by build
- * ID as libdw does, and by the link that strip leaves. A file found by the link
- * counts only if it has the library's build ID.
+ * The unit that has the address says the line, and its functions, which lie inside
+ * of each other where they were inlined, say the names. Without debug information
+ * there is the name in the symbol table.
  */
 
 #define _GNU_SOURCE
@@ -15,22 +13,25 @@
 #include "report/lines.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "report/libdw.h"
 
-/* A place in a library of 200 MB takes 5 ms, and a report can have a thousand. */
+/* Large libraries take milliseconds a place, and a report can have a thousand places. */
 #define PATIENCE_NS 3000000000
 
 #define SCOPES_MAX  128 /* functions and blocks inside of each other */
+
+/* Far more than any look-up takes, and nothing that is used. */
+#define ROOM_BYTES ((size_t)1 << 30)
 
 struct sp_lines {
         const struct sp_libdw *dw;
@@ -38,69 +39,6 @@ struct sp_lines {
         Dwfl *dwfl;
         uint64_t spent_ns; /* in sp_lines_at() */
 };
-
-/* finding debug information */
-
-static bool has_build_id(const struct sp_libdw *dw, int fd, const void *wanted, int wanted_size)
-{
-        Elf *elf = dw->elf_begin(fd, ELF_C_READ_MMAP, NULL);
-        const void *bytes = NULL;
-        int size = elf ? dw->dwelf_elf_gnu_build_id(elf, &bytes) : 0;
-        bool same = size > 0 && size == wanted_size && memcmp(bytes, wanted, (size_t)size) == 0;
-
-        dw->elf_end(elf);
-        return same;
-}
-
-/* A folder of @root and of the path up to its last slash, a second one in it, and a name. */
-static int open_beside(char *path, const char *root, const char *file, const char *inner,
-                       const char *name)
-{
-        struct sp_text text;
-
-        sp_text_init(&text, path, PATH_MAX);
-        sp_text_add(&text, "%s%.*s%s%s", root, (int)(strrchr(file, '/') + 1 - file), file, inner,
-                    name);
-        return text.cut ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-}
-
-/* The places of gdb's manual, "Debugging Information in Separate Files". */
-static int find_by_link(const struct sp_libdw *dw, Dwfl_Module *module, const char *file,
-                        const char *link, char **found)
-{
-        static const struct {
-                const char *root, *inner;
-        } places[] = {{"", ""}, {"", ".debug/"}, {"/usr/lib/debug", ""}};
-        const unsigned char *id;
-        uint64_t unused;
-        int size = dw->dwfl_module_build_id(module, &id, &unused);
-        char path[PATH_MAX];
-
-        if (size <= 0)
-                return -1;
-        for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-                int fd = open_beside(path, places[i].root, file, places[i].inner, link);
-
-                if (fd >= 0 && has_build_id(dw, fd, id, size) && (*found = strdup(path)))
-                        return fd;
-                if (fd >= 0)
-                        close(fd);
-        }
-        return -1;
-}
-
-/* What libdw asks where a file has no debug information of its own; without @file it looks for
- * what several such files share. */
-static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, uint64_t base,
-                          const char *file, const char *link, uint32_t sum, char **found)
-{
-        const struct sp_libdw *dw = sp_libdw();
-        int fd = dw->dwfl_build_id_find_debuginfo(module, user, name, base, file, link, sum, found);
-
-        if (fd >= 0 || !file || !link || !strrchr(file, '/'))
-                return fd;
-        return find_by_link(dw, module, file, link, found);
-}
 
 /* words */
 
@@ -315,16 +253,25 @@ static void copy_symbol(const struct sp_libdw *dw, Dwfl_Module *module, uint64_t
 
 /* sessions */
 
+/* Short of memory, libdw ends the process: by exit(), by an assertion, or by a null pointer. */
+static bool has_room(void)
+{
+        void *room =
+                mmap(NULL, ROOM_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        return room != MAP_FAILED && munmap(room, ROOM_BYTES) == 0;
+}
+
 struct sp_lines *sp_lines_open(void)
 {
-        const struct sp_libdw *dw = sp_libdw();
+        const struct sp_libdw *dw = has_room() ? sp_libdw() : NULL;
         struct sp_lines *lines = dw ? calloc(1, sizeof(*lines)) : NULL;
 
         if (!lines)
                 return NULL;
         lines->dw = dw;
         lines->callbacks.find_elf = dw->dwfl_linux_proc_find_elf;
-        lines->callbacks.find_debuginfo = find_debuginfo;
+        lines->callbacks.find_debuginfo = sp_libdw_find_debuginfo;
         lines->dwfl = dw->dwfl_begin(&lines->callbacks);
         if (lines->dwfl && dw->dwfl_linux_proc_report(lines->dwfl, getpid()) == 0 &&
             dw->dwfl_report_end(lines->dwfl, NULL, NULL) == 0)
@@ -369,7 +316,7 @@ unsigned int sp_lines_at(struct sp_lines *lines, const void *address, struct sp_
         Dwfl_Module *module;
         unsigned int count = 0;
 
-        if (most == 0 || lines->spent_ns > PATIENCE_NS)
+        if (most == 0 || lines->spent_ns > PATIENCE_NS || !has_room())
                 return 0;
         module = lines->dw->dwfl_addrmodule(lines->dwfl, at);
         if (module)

@@ -38,8 +38,9 @@ struct sp_lines *sp_lines_open(void);
  *
  * The outermost, which is the one the linker knows, is left out if @most is too small.
  *
- * A session that has taken some seconds in all knows nothing any more: a report
- * must not hold up the end of a program.
+ * A session that has taken some seconds in all knows nothing any more, and none
+ * knows anything while memory is short: a report must not hold up the end of a
+ * program, and libdw, short of memory, would change it.
  *
  * Return: entries of @line that hold something; 0 if nothing is known, as of a library that is
  * gone.

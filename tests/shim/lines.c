@@ -32,6 +32,17 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
         return result;
 }
 
+static bool is_short;
+
+void *__real_mmap64(void *at, size_t size, int access, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t size, int access, int flags, int fd, off_t offset);
+
+/* No page is to be had, of whatever size. */
+void *__wrap_mmap64(void *at, size_t size, int access, int flags, int fd, off_t offset)
+{
+        return is_short ? MAP_FAILED : __real_mmap64(at, size, access, flags, fd, offset);
+}
+
 static const char *demangled(const char *symbol, size_t size)
 {
         static char text[256];
@@ -148,6 +159,17 @@ Test(lines, end_after_some_seconds, .init = open_session)
         sp_lines_close(session);
         session = sp_lines_open();
         cr_expect_eq(sp_lines_at(session, place, line, 4), 1, "a new session begins anew");
+}
+
+Test(lines, are_not_looked_up_when_memory_is_short, .init = open_session)
+{
+        const void *place = here();
+
+        is_short = true;
+        cr_expect_eq(sp_lines_at(session, place, line, 4), 0);
+        cr_expect_null(sp_lines_open());
+        is_short = false;
+        cr_expect_eq(sp_lines_at(session, place, line, 4), 1);
 }
 
 Test(lines, can_be_opened_as_often_as_one_likes)
