@@ -25,7 +25,7 @@
 #include "report/inner.h"
 #include "track/submit.h"
 
-#define WORDS_MAX (8 << 20)
+#define WORDS_MAX (64 << 20)
 
 /* On pages of its own. */
 struct desk {
