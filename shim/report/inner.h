@@ -7,10 +7,12 @@
  *
  *   report.c   gathers this, and writes the words where they belong
  *   text.c     for people
- *   json.c     for programs
+ *   json.c     for programs, with json_place.c
  *   sarif.c    for tools that show findings beside the code
  *   words.c    values of JSON, for both
  *   site.c     a place in the program's code
+ *   lines.c    its function, source file and line, by libdw.c
+ *   frames.c   the calls above it
  *   shortage.c who held memory when there was none
  *   faults.c   what was made to fail
  *
@@ -24,6 +26,7 @@
 #include "base/text.h"
 #include "report/counters.h"
 #include "report/figures.h"
+#include "report/lines.h"
 #include "report/shortage.h"
 #include "track/fault.h"
 #include "track/ledger.h"
@@ -31,6 +34,8 @@
 
 #define SP_REPORT_VERSION 1 /* of the JSON form: grows when a field goes or changes its meaning */
 #define SP_REPORT_LEAKS   1024
+#define SP_PLACE_LINES                                                                             \
+        16 /* functions of one place that were inlined into each other; C++ can have more */
 
 /* Live allocations of one kind from one place. */
 struct sp_leak {
@@ -105,9 +110,24 @@ struct sp_place {
 
 struct sp_place sp_place_of(const void *site);
 
+/**
+ * sp_places_open() - from now on this thread's places have functions and lines
+ *
+ * Unless STREAMPOOL_SYMBOLS=0. Until sp_places_close(), with which it makes a pair.
+ */
+void sp_places_open(void);
+void sp_places_close(void);
+
+/** sp_place_lines() - as sp_lines_at(), of a return address; only the function if libdw is not
+ * there, and nothing between reports. */
+unsigned int sp_place_lines(const void *site, struct sp_line *line, unsigned int most);
+
 /** sp_place_text() - "train.py:17 in step" where lines of Python were kept, else
- * "libfoo.so+0x1234 (function)". */
+ * "libfoo.so+0x1234 (function) at file.c:12, inlined into caller at file.c:40". */
 void sp_place_text(struct sp_text *text, const void *site);
+
+/** sp_place_native_text() - the second of these, whatever else is kept. */
+void sp_place_native_text(struct sp_text *text, const void *address);
 
 /** sp_place_natives() - how many of its native frames are the program's, and no interpreter's that
  * runs the lines which are told beside. */

@@ -14,54 +14,6 @@
 #include "report/inner.h"
 #include "report/words.h"
 
-static void add_place(struct sp_text *text, const void *site)
-{
-        struct sp_place place = sp_place_of(site);
-
-        sp_words_text(text, "path", place.path);
-        sp_text_add(text, ", \"offset\": \"0x%llx\", ", (unsigned long long)place.offset);
-        sp_words_text(text, "symbol", place.symbol);
-}
-
-/* Above the place itself, innermost first; empty where no stack was kept. */
-static void add_frames(struct sp_text *text, const struct sp_stack *stack)
-{
-        unsigned int natives = stack ? sp_place_natives(stack) : 0;
-
-        sp_text_add(text, ", ");
-        sp_words_text(text, "range", stack ? stack->range : NULL);
-        sp_text_add(text, ", \"native\": [");
-        for (unsigned int i = 0; i < natives; i++) {
-                sp_text_add(text, "%s{", i ? ", " : "");
-                add_place(text, stack->native[i]);
-                sp_text_add(text, "}");
-        }
-        sp_text_add(text, "], \"python\": [");
-        for (unsigned int i = 0; stack && i < stack->pythons; i++) {
-                const struct sp_stack_line *line = stack->line[i];
-
-                sp_text_add(text, "%s{", i ? ", " : "");
-                sp_words_text(text, "file", line->file);
-                sp_text_add(text, ", \"line\": %u, ", line->line);
-                sp_words_text(text, "function", line->function);
-                sp_text_add(text, "}");
-        }
-        sp_text_add(text, "]");
-}
-
-static void add_site(struct sp_text *text, const char *name, const void *site)
-{
-        sp_text_add(text, "\"%s\": ", name);
-        if (!site) {
-                sp_text_add(text, "null");
-                return;
-        }
-        sp_text_add(text, "{");
-        add_place(text, site);
-        add_frames(text, sp_stack_of(site));
-        sp_text_add(text, "}");
-}
-
 static void add_process(struct sp_text *text, const struct sp_report *report)
 {
         const struct sp_figures *figures = &report->figures;
@@ -95,7 +47,7 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         sp_text_add(text, ", \"result\": %d, ", finding->result);
         sp_words_number(text, "times", finding->times);
         sp_text_add(text, ", \"address\": \"0x%llx\", ", (unsigned long long)finding->address);
-        add_site(text, "site", finding->site);
+        sp_words_site(text, "site", finding->site);
         sp_text_add(text, ", \"allocation\": ");
         if (finding->has_block) {
                 sp_text_add(text, "{");
@@ -104,7 +56,7 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
                             (unsigned long long)block->address);
                 sp_words_number(text, "bytes", block->bytes);
                 sp_text_add(text, ", ");
-                add_site(text, "site", block->site);
+                sp_words_site(text, "site", block->site);
                 sp_text_add(text, "}");
         } else {
                 sp_text_add(text, "null");
@@ -112,7 +64,7 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         sp_text_add(text, ", ");
         sp_words_text(text, "freed_by", finding->freed_by);
         sp_text_add(text, ", ");
-        add_site(text, "freed_at", finding->freed_at);
+        sp_words_site(text, "freed_at", finding->freed_at);
         sp_text_add(text, "}");
 }
 
@@ -155,7 +107,7 @@ static void add_leaks(struct sp_text *text, const struct sp_report *report)
                 sp_text_add(text, ", ");
                 sp_words_number(text, "largest", leak->largest);
                 sp_text_add(text, ", ");
-                add_site(text, "site", leak->site);
+                sp_words_site(text, "site", leak->site);
                 sp_text_add(text, "}");
         }
         sp_text_add(text, "]},\n");
@@ -306,7 +258,7 @@ static void add_holders(struct sp_text *text, const struct sp_shortage *shortage
                 sp_text_add(text, "%s\n      {", i ? "," : "");
                 sp_words_text(text, "kind", sp_kind_name(shortage->sites[i].kind));
                 sp_text_add(text, ", ");
-                add_site(text, "site", shortage->sites[i].site);
+                sp_words_site(text, "site", shortage->sites[i].site);
                 sp_text_add(text, ", ");
                 add_holder(text, &shortage->sites[i]);
         }
@@ -346,7 +298,7 @@ static void add_shortage(struct sp_text *text, const struct sp_report *report)
         sp_text_add(text, ", \"device\": %d, \"by_limit\": %s, \"complete\": %s, ",
                     shortage->device, shortage->by_limit ? "true" : "false",
                     shortage->complete ? "true" : "false");
-        add_site(text, "site", shortage->site);
+        sp_words_site(text, "site", shortage->site);
         sp_text_add(text, ",\n    \"limit\": ");
         if (shortage->limit == UINT64_MAX)
                 sp_text_add(text, "null");

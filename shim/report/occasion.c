@@ -34,7 +34,7 @@ static void die(int number)
         int saved = errno;
 
         if (!sp_life_is_child())
-                sp_report_write();
+                sp_report_write_dying();
         errno = saved;
         raise(number);
 }

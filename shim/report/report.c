@@ -25,7 +25,7 @@
 #include "report/inner.h"
 #include "track/submit.h"
 
-#define WORDS_MAX (8 << 20)
+#define WORDS_MAX (64 << 20)
 
 /* On pages of its own. */
 struct desk {
@@ -315,7 +315,7 @@ static void write_all(struct desk *desk, const char *names, bool files_only)
         }
 }
 
-static void write_report(bool files_only)
+static void write_report(bool files_only, bool with_lines)
 {
         const struct sp_config *config = sp_config();
         struct desk *desk;
@@ -329,17 +329,27 @@ static void write_report(bool files_only)
                 return;
         }
         sp_report_gather(&desk->report);
-        if (!sp_report_is_silent(&desk->report) || config->diag)
+        if (!sp_report_is_silent(&desk->report) || config->diag) {
+                if (with_lines)
+                        sp_places_open();
                 write_all(desk, config->report, files_only);
+                if (with_lines)
+                        sp_places_close();
+        }
         munmap(desk, sizeof(*desk));
 }
 
 void sp_report_write(void)
 {
-        write_report(false);
+        write_report(false, true);
 }
 
 void sp_report_write_files(void)
 {
-        write_report(true);
+        write_report(true, true);
+}
+
+void sp_report_write_dying(void)
+{
+        write_report(false, false);
 }

@@ -24,6 +24,10 @@ void sp_report_write(void);
 /** sp_report_write_files() - the same, but nothing on stderr. */
 void sp_report_write_files(void);
 
+/** sp_report_write_dying() - the same, for a handler of a signal: without what takes heap and
+ * files, which are functions and lines (lines.h). */
+void sp_report_write_dying(void);
+
 /** sp_report_has_findings() - was memory leaked, or freed wrongly? */
 bool sp_report_has_findings(void);
 

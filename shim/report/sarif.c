@@ -82,10 +82,15 @@ static void add_function(struct sp_text *text, const char *function)
 static void add_native_location(struct sp_text *text, const void *address)
 {
         struct sp_place place = sp_place_of(address);
+        struct sp_line line = {0};
 
-        add_artifact(text, place.path ? place.path : "unknown", 0);
+        (void)sp_place_lines(address, &line, 1);
+        if (line.line)
+                add_artifact(text, line.file, line.line);
+        else
+                add_artifact(text, place.path ? place.path : "unknown", 0);
         add_address(text, &place);
-        add_function(text, place.symbol);
+        add_function(text, line.function[0] ? line.function : place.symbol);
 }
 
 static void add_python_location(struct sp_text *text, const struct sp_stack_line *line)

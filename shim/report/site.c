@@ -12,8 +12,9 @@
  * It is that of the last byte of the call, whose line is the call's; a return
  * address may belong to the next line, or to the next function.
  *
- * Where stacks are kept (track/stack.h), the frames above it are told, too. Those
- * of an interpreter of Python are its own affair once the program's lines are known.
+ * Functions and lines take files and heap, which a report at the end of a process
+ * may use and a call of the program in need of memory may not. So they are there
+ * only for the thread that writes a report.
  */
 
 #define _GNU_SOURCE
@@ -25,7 +26,11 @@
 #include <link.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "track/stack.h"
+
+static __thread bool is_open __attribute__((tls_model("initial-exec")));
+static __thread struct sp_lines *lines __attribute__((tls_model("initial-exec")));
 
 struct sp_place sp_place_of(const void *site)
 {
@@ -48,88 +53,66 @@ struct sp_place sp_place_of(const void *site)
         return place;
 }
 
-static void add_address(struct sp_text *text, const void *address)
+void sp_places_open(void)
+{
+        is_open = sp_config()->symbols;
+        if (is_open)
+                lines = sp_lines_open();
+}
+
+void sp_places_close(void)
+{
+        sp_lines_close(lines);
+        lines = NULL;
+        is_open = false;
+}
+
+unsigned int sp_place_lines(const void *site, struct sp_line *line, unsigned int most)
+{
+        const char *address = sp_stack_address(site);
+        const char *symbol;
+        unsigned int count;
+
+        if (!is_open || !address || most == 0)
+                return 0;
+        count = lines ? sp_lines_at(lines, address - 1, line, most) : 0;
+        if (count)
+                return count;
+        symbol = sp_place_of(site).symbol;
+        if (!symbol)
+                return 0;
+        line[0] = (struct sp_line){0};
+        sp_demangle(symbol, line[0].function, sizeof(line[0].function));
+        return 1;
+}
+
+/* The innermost is where the call is; the last is the function that the linker knows. */
+static void add_lines(struct sp_text *text, const struct sp_line *line, unsigned int count)
+{
+        for (unsigned int i = 0; i < count; i++) {
+                if (i)
+                        sp_text_add(text, ", inlined into %s", line[i].function);
+                else if (line[i].function[0])
+                        sp_text_add(text, " (%s)", line[i].function);
+                if (line[i].line)
+                        sp_text_add(text, " at %s:%u", line[i].file, line[i].line);
+        }
+}
+
+void sp_place_native_text(struct sp_text *text, const void *address)
 {
         struct sp_place place = sp_place_of(address);
+        struct sp_line line[SP_PLACE_LINES];
+        unsigned int count = sp_place_lines(address, line, SP_PLACE_LINES);
 
         if (!address)
                 sp_text_add(text, "unknown");
         else if (!place.path)
-                sp_text_add(text, "%p, in no library now", address);
+                sp_text_add(text, "%p, in no library now", sp_stack_address(address));
         else
                 sp_text_add(text, "%s+0x%llx", place.file, (unsigned long long)place.offset);
-        if (place.symbol)
+        if (count)
+                add_lines(text, line, count);
+        else if (place.symbol)
                 sp_text_add(text, " (%s)", place.symbol);
-}
-
-static void add_line(struct sp_text *text, const struct sp_stack_line *line)
-{
-        sp_text_add(text, "%s:%u in %s", line->file, line->line, line->function);
-}
-
-void sp_place_text(struct sp_text *text, const void *site)
-{
-        const struct sp_stack *stack = sp_stack_of(site);
-
-        if (stack && stack->pythons)
-                add_line(text, stack->line[0]);
-        else
-                add_address(text, sp_stack_address(site));
-}
-
-static bool begins(const char *text, const char *with)
-{
-        return text && strncmp(text, with, strlen(with)) == 0;
-}
-
-/* What called main(), or a thread's function: nobody's place. */
-static unsigned int without_start(const struct sp_stack *stack)
-{
-        unsigned int count = stack->natives;
-
-        if (count > 1 && begins(sp_place_of(stack->native[count - 2]).file, "libc.so"))
-                count--;
-        while (count && begins(sp_place_of(stack->native[count - 1]).file, "libc.so"))
-                count--;
-        return count;
-}
-
-unsigned int sp_place_natives(const struct sp_stack *stack)
-{
-        unsigned int most = without_start(stack), count = 0;
-
-        for (; count < most; count++) {
-                const char *file = sp_place_of(stack->native[count]).file;
-
-                if (stack->pythons && (begins(file, "libpython") || begins(file, "python")))
-                        break;
-        }
-        return count;
-}
-
-static void add_native(struct sp_text *text, const void *address, const char *indent)
-{
-        sp_text_add(text, "%s", indent);
-        add_address(text, address);
-        sp_text_add(text, "\n");
-}
-
-/* Lines of Python first: they are what the reader of a report can change. */
-void sp_place_frames(struct sp_text *text, const void *site, const char *indent)
-{
-        const struct sp_stack *stack = sp_stack_of(site);
-        unsigned int natives = stack ? sp_place_natives(stack) : 0;
-
-        if (stack && stack->range)
-                sp_text_add(text, "%sin the range %s\n", indent, stack->range);
-
-        for (unsigned int i = 1; stack && i < stack->pythons; i++) {
-                sp_text_add(text, "%s", indent);
-                add_line(text, stack->line[i]);
-                sp_text_add(text, "\n");
-        }
-        if (stack && stack->pythons)
-                add_native(text, stack->caller, indent);
-        for (unsigned int i = 0; i < natives; i++)
-                add_native(text, stack->native[i], indent);
 }

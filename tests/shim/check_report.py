@@ -140,6 +140,14 @@ def expectations(program, schema, folder):
     if os.path.basename(site["path"]) != os.path.basename(program):
         yield f"rich: the call came from {site}"
 
+    status, path = made(program, "rich", folder, STREAMPOOL_SYMBOLS="0")
+    report, wrong = check(path, schema)
+    yield from wrong
+    for place in report["leaks"]["places"]:
+        site = place["site"]
+        if site and (site["function"], site["source"], site["line"], site["inlined_into"]) != (None, None, None, []):
+            yield f"STREAMPOOL_SYMBOLS=0 named {site}"
+
     status, path = made(program, "clean", folder)
     report, wrong = check(path, schema)
     yield from wrong
@@ -227,6 +235,8 @@ def self_check(schema, report):
         {**report, "unwritten": -1},
         {**report, "unwritten": True},
         {**report, "findings": [{**report["findings"][0], "address": "12"}]},
+        {**report, "findings": [{**report["findings"][0], "site": {"path": None, "offset": "0x1", "symbol": None}}]},
+        {**report, "findings": [{**report["findings"][0], "site": {**report["findings"][0]["site"], "line": 0}}]},
         {**report, "leaks": {**report["leaks"], "bytes": 1}},
         {**report, "shortage": {**report["shortage"], "held_bytes": 1}},
         {**report, "shortage": {**report["shortage"], "limit": "none"}},
