@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "driver/driver.h"
 #include "entry/exit.h"
+#include "report/suppress.h"
 #include "route/route.h"
 
 /* Is it what STREAMPOOL_ONLY names? Both names of a process count: a script is known by the
@@ -60,6 +61,7 @@ bool sp_life_start(void)
         if (on) {
                 pthread_atfork(NULL, NULL, sp_life_child);
                 atexit(sp_life_leaving);
+                sp_suppress_start();
                 sp_log(SP_LOG_INFO, "on, with the driver at %s", sp_driver_path());
         } else {
                 sp_log(SP_LOG_INFO, "off: %s",

@@ -15,8 +15,7 @@
 
 #define STRING_MAX 1000 /* a mangled name can be longer; it is cut */
 
-/* Text with what has to be escaped; NULL is null. */
-static void add_string(struct sp_text *text, const char *string)
+void sp_json_string(struct sp_text *text, const char *string)
 {
         size_t room = STRING_MAX;
 
@@ -41,7 +40,7 @@ static void add_string(struct sp_text *text, const char *string)
 static void add_text(struct sp_text *text, const char *name, const char *string)
 {
         sp_text_add(text, "\"%s\": ", name);
-        add_string(text, string);
+        sp_json_string(text, string);
 }
 
 static void add_number(struct sp_text *text, const char *name, uint64_t number)
@@ -387,6 +386,7 @@ void sp_report_json(const struct sp_report *report, struct sp_text *text)
         add_process(text, report);
         add_findings(text, report);
         add_leaks(text, report);
+        sp_sifted_json(text, report);
         add_memory(text, report);
         add_devices(text, report);
         add_pools(text, report);

@@ -21,7 +21,8 @@
  */
 void sp_report_write(void);
 
-/** sp_report_has_findings() - was memory leaked, or freed wrongly? */
+/** sp_report_has_findings() - was memory leaked, or freed wrongly, and is the user to hear of it?
+ */
 bool sp_report_has_findings(void);
 
 #endif
