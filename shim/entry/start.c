@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "driver/driver.h"
 #include "entry/exit.h"
+#include "report/spot.h"
 #include "report/suppress.h"
 #include "route/route.h"
 
@@ -62,6 +63,7 @@ bool sp_life_start(void)
                 pthread_atfork(NULL, NULL, sp_life_child);
                 atexit(sp_life_leaving);
                 sp_suppress_start();
+                sp_spot_start();
                 sp_log(SP_LOG_INFO, "on, with the driver at %s", sp_driver_path());
         } else {
                 sp_log(SP_LOG_INFO, "off: %s",
