@@ -115,9 +115,12 @@ class Suppressions(unittest.TestCase):
                 ('double-free: count=2', ('twice', 3), False),
                 ('double-free: kind=device size=5000', ('twice', 1), True),
                 ('double-free: kind=pinned', ('twice', 1), False),
+                # Of a block that went back to the pool the device is not remembered.
+                ('double-free: device=0', ('twice', 1), False),
                 ('leak: device=1', ('device', 1, 'keep', 1, 1000), True),
                 ('leak: device=0', ('device', 1, 'keep', 1, 1000), False),
                 ('leak: device=0', ('keep', 1, 1000), True),
+                ('leak: device=0', ('keep', 1, 1000, 'device', 1, 'keep', 1, 1000), False),
                 ('leak: device=1', ('keep', 1, 1000, 'device', 1, 'keep', 1, 1000), False)):
             with self.subTest(rule=rule, acts=acts):
                 self.assertEqual(self.is_suppressed(rule, *acts), wanted)
@@ -211,8 +214,10 @@ class Suppressions(unittest.TestCase):
                              [{'library': 'libcufft_keeper.so', 'count': 2, 'bytes': 8000}])
 
     def test_it_is_told_in_one_line(self):
-        run = self.run_app('sites', 'library', 3072, 'library', 5120, STREAMPOOL_REPORT='-')
-        self.assertIn('\nHeld by libraries until the end: libcufft_keeper.so 8 KiB in 2\n', run.err)
+        run = self.run_app('sites', 'library', 3072, 'another', 512, 'library', 5120,
+                           STREAMPOOL_REPORT='-')
+        self.assertIn('\nHeld by libraries until the end: libcufft_keeper.so 8 KiB in 2, '
+                      'libnccl_keeper.so 512 B in 1\n', run.err)
         self.assertIn('Everything else was freed, and freed once.', run.err)
 
     def test_it_is_a_leak_if_asked_for(self):

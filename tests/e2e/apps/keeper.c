@@ -2,13 +2,13 @@
 /*
  * Keeper -- a library that allocates once and never frees, as NVIDIA's do
  *
- * Bears the name of one of them.
+ * Built twice, under the names of two of them; KEEP is the name of the function.
  */
 #include "keeper.h"
 
 static CUdeviceptr kept; /* keeps the call from being the last thing that the function does */
 
-CUresult keeper_keep(PFN_cuMemAlloc_v3020 allocate, size_t bytes)
+CUresult KEEP(PFN_cuMemAlloc_v3020 allocate, size_t bytes)
 {
         CUresult result = allocate(&kept, bytes);
 

@@ -10,7 +10,8 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
-/** keeper_keep() - allocate from within the library. */
-CUresult keeper_keep(PFN_cuMemAlloc_v3020 allocate, size_t bytes);
+/** keep_in_*() - allocate from within the library. */
+CUresult keep_in_cufft(PFN_cuMemAlloc_v3020 allocate, size_t bytes);
+CUresult keep_in_nccl(PFN_cuMemAlloc_v3020 allocate, size_t bytes);
 
 #endif

@@ -8,6 +8,7 @@
  *   pin BYTES       a leak of pinned memory, in pin_some()
  *   twice N         N double frees, in drop_twice()
  *   library BYTES   a leak within a library
+ *   another BYTES   a leak within another one
  *   device N        what follows happens on that device
  *   catch           on SIGABRT call the driver, and end with status 3
  *
@@ -23,9 +24,9 @@
 #include "cu.h"
 #include "keeper.h"
 
-void keep_some(int count, size_t bytes);
-void pin_some(size_t bytes);
-void drop_twice(int count);
+__attribute__((noinline)) void keep_some(int count, size_t bytes);
+__attribute__((noinline)) void pin_some(size_t bytes);
+__attribute__((noinline)) void drop_twice(int count);
 
 void keep_some(int count, size_t bytes)
 {
@@ -85,7 +86,9 @@ int main(int count, char **words)
                 } else if (!strcmp(word, "twice")) {
                         drop_twice(atoi(words[i]));
                 } else if (!strcmp(word, "library")) {
-                        CU_OK(keeper_keep(cu.MemAlloc, (size_t)atol(words[i])));
+                        CU_OK(keep_in_cufft(cu.MemAlloc, (size_t)atol(words[i])));
+                } else if (!strcmp(word, "another")) {
+                        CU_OK(keep_in_nccl(cu.MemAlloc, (size_t)atol(words[i])));
                 } else if (!strcmp(word, "device")) {
                         cu_start(atoi(words[i]));
                 } else {
