@@ -127,6 +127,9 @@ static void sift_leaks(struct sp_report *report)
 
 void sp_report_sift(struct sp_report *report)
 {
+        /* Looking up a place takes longer than all else here. */
+        if (!sp_suppress_rules() && sp_config()->library_leaks)
+                return;
         sift_findings(report);
         sift_leaks(report);
 }

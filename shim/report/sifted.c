@@ -88,10 +88,22 @@ static void add_unused(struct sp_text *text, const struct sp_report *report)
                 sp_text_add(text, "  and %zu more\n", unused - SHOWN);
 }
 
+/* Where others are listed, their head counts these. */
+static void add_unlisted(struct sp_text *text, const struct sp_report *report)
+{
+        if (report->findings == 0 && report->totals.unlisted)
+                sp_text_add(text,
+                            "\nFreed wrongly where no rule can apply, as the list is full: %llu "
+                            "time%s\n",
+                            (unsigned long long)report->totals.unlisted,
+                            plural(report->totals.unlisted));
+}
+
 void sp_sifted_text(struct sp_text *text, const struct sp_report *report)
 {
         add_holdings(text, &report->sifted);
         add_suppressed(text, report);
+        add_unlisted(text, report);
         add_unused(text, report);
 }
 

@@ -42,7 +42,9 @@ static const char *finding_name(unsigned int finding)
 /* The report's JSON writes double_free, people write double-free. */
 static char dashed(char c)
 {
-        return c == '_' ? '-' : c;
+        if (c == '_')
+                c = '-';
+        return c;
 }
 
 void sp_finding_word(struct sp_text *text, unsigned int finding)
