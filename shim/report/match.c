@@ -82,6 +82,7 @@ static const char *without_folder(const char *path)
         return slash ? slash + 1 : path;
 }
 
+/* "^libfoo" is meant of a file, wherever it is installed. */
 static bool matches_file(struct sp_span pattern, const char *path)
 {
         bool has_folder = memchr(pattern.start, '/', pattern.length);
@@ -117,6 +118,7 @@ static bool matches_place(const struct sp_rule *rule, const struct sp_case *seen
         return false;
 }
 
+/* A size has to be true of all blocks, or a rule for small ones would hide a large one. */
 static bool matches_block(const struct sp_rule *rule, const struct sp_case *seen)
 {
         if (rule->kind < 0 && rule->device < 0 && !rule->has_size)
@@ -144,7 +146,7 @@ int sp_rules_find(const struct sp_rules *rules, const struct sp_case *seen)
         return -1;
 }
 
-/* libraries */
+/* libraries: the beginnings of their names, because versions and builds follow */
 
 static bool begins_with_one_of(const char *name, const char *const *words)
 {

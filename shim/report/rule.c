@@ -52,7 +52,8 @@ static bool read_size(struct sp_span word, uint64_t *size)
         return copy_word(word, copy, sizeof(copy)) && sp_parse_bytes(copy, "", size);
 }
 
-/* "8-4096", or one end of it; @is_lone_at_most: a number without a dash is the high end. */
+/* "8-4096", or one end of it. A size without a dash is meant exactly. A count is meant as the most
+ * that is put up with, so fewer will do: then @is_lone_at_most. */
 static bool read_range(struct sp_span value, bool is_lone_at_most, struct sp_between *range)
 {
         const char *dash = memchr(value.start, '-', value.length);
@@ -107,6 +108,7 @@ static bool read_pattern(struct sp_span value, struct sp_span *pattern)
         return value.length > 0;
 }
 
+/* What is wrong with a value need not be said: the caller shows what the key takes. */
 static bool read_value(enum key key, struct sp_span value, struct sp_rule *rule)
 {
         switch (key) {
@@ -131,6 +133,7 @@ static bool read_value(enum key key, struct sp_span value, struct sp_rule *rule)
         return false;
 }
 
+/* Complaints name the word and those that would do, as those of config.c. */
 static void complain_of_key(struct sp_span word, struct sp_text *why)
 {
         sp_text_add(why, "%.*s does not begin with one of ", shown(word), word.start);
@@ -183,6 +186,8 @@ static bool is_keyed(const char *rest)
         return length && rest[length] == '=' && strncmp(rest, "operator", length) != 0;
 }
 
+/* A pattern goes to the end of the line: names of C++ functions have blanks. In key=value a blank
+ * ends the value, where a star can stand for it. */
 static bool read_rest(const char *rest, struct sp_rule *rule, struct sp_text *why)
 {
         unsigned int given = 0;

@@ -16,6 +16,7 @@
 
 #define FRAMES_MAX 1 /* of a place: only the call itself is known */
 
+/* The innermost first. Whoever knows more frames, or source files, adds them here. */
 static size_t frames_of(const void *site, struct sp_frame frames[FRAMES_MAX])
 {
         struct sp_place place = sp_place_of(site);
@@ -43,6 +44,7 @@ int sp_finding_rule(const struct sp_finding *finding)
         return sp_rules_find(sp_suppress_rules(), &seen);
 }
 
+/* What did not fit the list of the ledger has no place any more, so no rule: it stays counted. */
 static void sift_findings(struct sp_report *report)
 {
         size_t kept = 0;
@@ -108,6 +110,7 @@ static bool is_sifted_out(struct sp_sifted *sifted, const struct sp_leak *leak)
         return library && add_holding(sifted, library, leak);
 }
 
+/* Keeps the order, which is that of size; so libraries come in this order, too. */
 static void sift_leaks(struct sp_report *report)
 {
         size_t kept = 0;

@@ -62,6 +62,7 @@ static void add_place(struct sp_text *text, const void *site)
         sp_place_text(text, site);
 }
 
+/* Several short lines rather than a long one, which the log would cut. */
 static void say_block(const struct sp_finding *finding)
 {
         const struct sp_ledger_entry *block = &finding->block;
@@ -84,6 +85,7 @@ static void say_block(const struct sp_finding *finding)
         sp_log(SP_LOG_ERROR, "  %s", bytes);
 }
 
+/* In the order in which it is read: what, where, and what became of the memory before. */
 static void say(const struct sp_finding *finding)
 {
         char bytes[SP_LOG_MAX];

@@ -21,6 +21,7 @@
 #include "base/config.h"
 #include "base/log.h"
 
+/* Of the size of a thousand long rules; a larger file is something else, named by mistake. */
 #define FILE_MAX (1 << 20)
 
 /* On pages of its own. */
@@ -114,6 +115,7 @@ static void complain(const struct reader *reader, const char *format, ...)
         reader->warn(bytes);
 }
 
+/* What is not text would reach a terminal with the complaint or the report. */
 static bool is_printable(const char *line, const char *end)
 {
         for (; line < end; line++) {
@@ -123,7 +125,7 @@ static bool is_printable(const char *line, const char *end)
         return true;
 }
 
-/* @end is overwritten. */
+/* @end is overwritten: the report shows a rule as it stands there, without the newline. */
 static void read_line(struct reader *reader, char *line, char *end)
 {
         struct sp_rules *rules = reader->rules;
@@ -180,7 +182,8 @@ static void warn_of_line(const char *message)
         sp_log(SP_LOG_WARNING, "%s; the line is left out", message);
 }
 
-/* Return: NULL, or why not. What cannot be read without waiting is refused. */
+/* Return: NULL, or why not. A pipe is refused: its writer may be waiting for the program. fstat()
+ * would say so too, but is a name that old C libraries do not have. */
 static const char *read_file(const char *path, char *text, size_t *length)
 {
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
