@@ -25,6 +25,8 @@
 #include "driver/driver.h"
 #include "entry/exit.h"
 #include "report/occasion.h"
+#include "report/spot.h"
+#include "report/suppress.h"
 #include "route/route.h"
 #include "track/stack.h"
 
@@ -63,6 +65,8 @@ bool sp_life_start(void)
                 pthread_atfork(NULL, NULL, sp_life_child);
                 atexit(sp_life_leaving);
                 sp_report_occasions_start();
+                sp_suppress_start();
+                sp_spot_start();
                 sp_log(SP_LOG_INFO, "on, with the driver at %s", sp_driver_path());
         } else {
                 sp_log(SP_LOG_INFO, "off: %s",

@@ -15,6 +15,8 @@
  *   frames.c   the calls above it
  *   shortage.c who held memory when there was none
  *   faults.c   what was made to fail
+ *   sift.c     what is not to be heard of is taken out
+ *   sifted.c   and what is said of that
  *
  * It is large and lives on pages of its own for as long as it is needed.
  */
@@ -29,6 +31,7 @@
 #include "report/lines.h"
 #include "report/shortage.h"
 #include "track/fault.h"
+#include "report/suppress.h"
 #include "track/ledger.h"
 #include "track/stack.h"
 
@@ -41,6 +44,7 @@
 struct sp_leak {
         enum sp_kind kind;
         const void *site;
+        int device; /* -1 if not known, or if there are several */
         uint64_t count;
         uint64_t bytes;
         uint64_t smallest, largest;
@@ -50,6 +54,21 @@ struct sp_leak {
 struct sp_fault_tally {
         const struct sp_fault_rule *rule;
         uint64_t matched, failed; /* calls */
+};
+
+#define SP_REPORT_HOLDERS 32
+
+/* What was taken out of the lists of findings and leaks, and out of their sums. */
+struct sp_sifted {
+        uint64_t wrong_frees; /* times */
+        uint64_t leaks;       /* allocations */
+        uint64_t bytes;       /* of them */
+        bool is_used[SP_RULES_MAX];
+        struct sp_holding {
+                char library[64];
+                uint64_t count, bytes;
+        } holding[SP_REPORT_HOLDERS]; /* what libraries keep until the end: no findings */
+        size_t holdings;
 };
 
 struct sp_saving {
@@ -74,6 +93,7 @@ struct sp_report {
         struct sp_leak leak[SP_REPORT_LEAKS]; /* most bytes first */
         size_t leaks;
         uint64_t leaked_count, leaked_bytes; /* all of them, also those without room in @leak */
+        struct sp_sifted sifted;
         uint64_t counter[SP_COUNTER_COUNT];
         const char *unseen; /* a function that may submit work behind our back, or NULL */
         bool was_short;
@@ -96,6 +116,19 @@ void sp_report_sarif(const struct sp_report *report, struct sp_text *text);
 /** sp_faults_gather() - what the rules of STREAMPOOL_FAULT did. */
 void sp_faults_gather(struct sp_report *report);
 void sp_faults_text(struct sp_text *text, const struct sp_report *report);
+
+/** sp_report_sift() - take out of a gathered report what a rule applies to, and what libraries
+ * keep. Looks up places, so no lock may be held. */
+void sp_report_sift(struct sp_report *report);
+
+/** sp_report_is_sifted() - was anything taken out? */
+bool sp_report_is_sifted(const struct sp_report *report);
+
+/** sp_finding_rule() - the number of the rule that applies; -1 if none does. */
+int sp_finding_rule(const struct sp_finding *finding);
+
+void sp_sifted_text(struct sp_text *text, const struct sp_report *report);
+void sp_sifted_json(struct sp_text *text, const struct sp_report *report);
 
 /** sp_report_name() - a path with its %p, %h, %r and %% replaced; cut if it is too long. */
 void sp_report_name(struct sp_text *name, const char *pattern, const struct sp_report *report);

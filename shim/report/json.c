@@ -356,6 +356,7 @@ void sp_report_json(const struct sp_report *report, struct sp_text *text)
         add_process(text, report);
         add_findings(text, report);
         add_leaks(text, report);
+        sp_sifted_json(text, report);
         add_memory(text, report);
         add_devices(text, report);
         add_pools(text, report);

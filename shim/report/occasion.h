@@ -19,7 +19,7 @@ void sp_report_asked(void);
 /** sp_report_if_asked() - writes the report that was asked for, if one was. No lock may be held. */
 static inline void sp_report_if_asked(void)
 {
-        if (__builtin_expect(sp_occasion_is_there(), 0))
+        if (sp_occasion_is_there())
                 sp_report_asked();
 }
 

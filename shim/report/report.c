@@ -74,12 +74,16 @@ static void gather_live(const struct sp_ledger_entry *entry, void *user)
                 struct sp_leak *leak = &report->leak[(start + i) % SP_REPORT_LEAKS];
 
                 if (leak->count == 0) {
-                        *leak = (struct sp_leak){
-                                .kind = entry->kind, .site = entry->site, .smallest = UINT64_MAX};
+                        *leak = (struct sp_leak){.kind = entry->kind,
+                                                 .site = entry->site,
+                                                 .device = entry->device,
+                                                 .smallest = UINT64_MAX};
                         report->leaks++;
                 } else if (leak->kind != entry->kind || leak->site != entry->site) {
                         continue;
                 }
+                if (leak->device != entry->device)
+                        leak->device = -1;
                 leak->count++;
                 leak->bytes += entry->bytes;
                 if (leak->smallest > entry->bytes)
@@ -141,6 +145,16 @@ static void gather_saving(struct sp_report *report)
         }
 }
 
+static void gather_books(struct sp_report *report)
+{
+        report->busy = !sp_ledger_totals(&report->totals) ||
+                       !sp_ledger_each_finding(gather_finding, report) ||
+                       !sp_ledger_each_live(gather_live, report);
+        sort_findings(report);
+        sort_leaks(report);
+        sp_report_sift(report);
+}
+
 void sp_report_gather(struct sp_report *report)
 {
         if (gethostname(report->host, sizeof(report->host) - 1) < 0)
@@ -149,11 +163,7 @@ void sp_report_gather(struct sp_report *report)
         report->rank = sp_config()->rank ? sp_config()->rank : "0";
         report->process = (long)getpid();
 
-        report->busy = !sp_ledger_totals(&report->totals) ||
-                       !sp_ledger_each_finding(gather_finding, report) ||
-                       !sp_ledger_each_live(gather_live, report);
-        sort_findings(report);
-        sort_leaks(report);
+        gather_books(report);
 
         sp_route_figures(&report->figures);
         for (unsigned int i = 0; i < SP_COUNTER_COUNT; i++)
@@ -172,25 +182,58 @@ bool sp_report_is_silent(const struct sp_report *report)
                 if (report->totals.kind[i].tally.made)
                         return false;
         }
-        return report->findings == 0 && report->totals.unwritten == 0;
+        return report->findings == 0 && report->totals.unwritten == 0 &&
+               !sp_report_is_sifted(report);
 }
 
-/* A copy of the totals and nothing else: the exit status does not need the rest. */
+static bool has_wrong_frees(const struct sp_ledger_totals *totals)
+{
+        for (unsigned int i = 0; i < SP_FINDING_COUNT; i++) {
+                if (totals->findings[i])
+                        return true;
+        }
+        return false;
+}
+
+static bool has_leaks(const struct sp_ledger_totals *totals)
+{
+        for (unsigned int i = 0; i < SP_KIND_COUNT; i++) {
+                if (sp_kind_leaks((enum sp_kind)i) && totals->kind[i].tally.count)
+                        return true;
+        }
+        return false;
+}
+
+/* Is nothing left of what the totals count? Without memory to find out, something is. */
+static bool is_all_sifted(void)
+{
+        struct sp_report *report = mmap(NULL, sizeof(*report), PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        bool is_clean;
+
+        if (report == MAP_FAILED)
+                return false;
+        sp_places_open();
+        gather_books(report);
+        sp_places_close();
+        is_clean = !report->busy && !has_wrong_frees(&report->totals) && report->leaked_count == 0;
+        munmap(report, sizeof(*report));
+        return is_clean;
+}
+
+/* Mostly a copy of the totals says it. Places are looked up only where that can change the answer:
+ * wrong frees count unless there are rules, leaks unless there are rules or libraries. */
 bool sp_report_has_findings(void)
 {
         struct sp_ledger_totals totals;
 
         if (!sp_ledger_totals(&totals))
                 return false;
-        for (unsigned int i = 0; i < SP_FINDING_COUNT; i++) {
-                if (totals.findings[i])
-                        return true;
-        }
-        for (unsigned int i = 0; i < SP_KIND_COUNT; i++) {
-                if (sp_kind_leaks((enum sp_kind)i) && totals.kind[i].tally.count)
-                        return true;
-        }
-        return false;
+        if (!has_wrong_frees(&totals) && !has_leaks(&totals))
+                return false;
+        if (!sp_suppress_rules() && (sp_config()->library_leaks || has_wrong_frees(&totals)))
+                return true;
+        return !is_all_sifted();
 }
 
 /* writing */
@@ -328,14 +371,13 @@ static void write_report(bool files_only, bool with_lines)
                 sp_log(SP_LOG_ERROR, "no memory for the report: %m");
                 return;
         }
+        if (with_lines)
+                sp_places_open();
         sp_report_gather(&desk->report);
-        if (!sp_report_is_silent(&desk->report) || config->diag) {
-                if (with_lines)
-                        sp_places_open();
+        if (!sp_report_is_silent(&desk->report) || config->diag)
                 write_all(desk, config->report, files_only);
-                if (with_lines)
-                        sp_places_close();
-        }
+        if (with_lines)
+                sp_places_close();
         munmap(desk, sizeof(*desk));
 }
 

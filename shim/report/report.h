@@ -28,7 +28,8 @@ void sp_report_write_files(void);
  * files, which are functions and lines (lines.h). */
 void sp_report_write_dying(void);
 
-/** sp_report_has_findings() - was memory leaked, or freed wrongly? */
+/** sp_report_has_findings() - was memory leaked, or freed wrongly, and is the user to hear of it?
+ */
 bool sp_report_has_findings(void);
 
 #endif

@@ -377,12 +377,14 @@ void sp_report_text(const struct sp_report *report, bool with_lookups, struct sp
         add_head(text, report);
         add_findings(text, report);
         add_leaks(text, report);
+        sp_sifted_text(text, report);
         if (report->findings || report->leaked_count)
                 sp_text_add(text, "\naddr2line -Cife FILE OFFSET names the line of FILE+OFFSET.\n");
         else if (sp_report_is_silent(report))
                 sp_text_add(text, "No memory was allocated or freed.\n");
-        else if (!report->busy && !report->totals.unwritten)
-                sp_text_add(text, "Everything was freed, and freed once.\n");
+        else if (!report->busy && !report->totals.unwritten && !report->totals.unlisted)
+                sp_text_add(text, "Everything%s was freed, and freed once.\n",
+                            sp_report_is_sifted(report) ? " else" : "");
         add_memory(text, report);
         add_pools(text, report);
         add_refusals(text, report);

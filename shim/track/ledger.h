@@ -166,6 +166,10 @@ struct sp_finding {
  */
 void sp_ledger_bad_free(enum sp_space space, uint64_t address, const char *function, int result);
 
+/** sp_ledger_heed - is told of each finding, where it is made and without the model's lock; its
+ * `times` are all so far. Written once, before the shim is on; NULL if nobody wants to know. */
+extern void (*sp_ledger_heed)(const struct sp_finding *finding);
+
 /* figures: each call returns false if another thread keeps the ledger for longer than a while */
 
 struct sp_kind_totals {

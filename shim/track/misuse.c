@@ -18,6 +18,8 @@
 
 #define SCANS_MAX 1000
 
+void (*sp_ledger_heed)(const struct sp_finding *finding);
+
 /* The CUresult values that blame the argument (cuda.h): INVALID_VALUE, INVALID_HANDLE,
  * HOST_MEMORY_NOT_REGISTERED, NOT_SUPPORTED. The others tell of a device or context in error. */
 static bool blames_argument(int result)
@@ -100,6 +102,7 @@ static enum sp_finding_kind about_past(struct sp_finding *finding, const struct 
                 .address = past->address,
                 .bytes = past->bytes,
                 .kind = past->kind,
+                .device = -1,
                 .pooled = true,
                 .site = past->site,
         };
@@ -163,11 +166,11 @@ static bool is_same(const struct sp_finding *a, const struct sp_finding *b)
                a->freed_at == b->freed_at;
 }
 
-static void list_locked(const struct sp_finding *finding)
+static void list_locked(struct sp_finding *finding)
 {
         for (size_t i = 0; i < sp_ledger.finding_count; i++) {
                 if (is_same(&sp_ledger.findings[i], finding)) {
-                        sp_ledger.findings[i].times++;
+                        finding->times = ++sp_ledger.findings[i].times;
                         return;
                 }
         }
@@ -196,6 +199,8 @@ void sp_ledger_bad_free(enum sp_space space, uint64_t address, const char *funct
         sp_ledger.totals.findings[finding.kind]++;
         list_locked(&finding);
         sp_model_leave();
+        if (sp_ledger_heed)
+                sp_ledger_heed(&finding);
 }
 
 bool sp_ledger_each_finding(void (*visit)(const struct sp_finding *finding, void *user), void *user)

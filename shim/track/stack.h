@@ -51,7 +51,7 @@ extern atomic_bool sp_stack_is_on;
 
 static inline bool sp_stack_is_kept(void)
 {
-        return __builtin_expect(atomic_load_explicit(&sp_stack_is_on, memory_order_relaxed), 0);
+        return atomic_load_explicit(&sp_stack_is_on, memory_order_relaxed);
 }
 
 /** sp_stack_has_ranges() - places have ranges from now on (track/ranges.h); false if the host has

@@ -25,6 +25,10 @@ static int (*unwind_backtrace)(step_function step, void *argument);
 static uintptr_t (*unwind_ip)(struct _Unwind_Context *context);
 static uintptr_t (*unwind_cfa)(struct _Unwind_Context *context);
 
+/* Looked up, because glibc has moved them from library to library; NULL: nothing is remembered. */
+static int (*get_attributes)(pthread_t thread, pthread_attr_t *attributes);
+static int (*get_stack)(const pthread_attr_t *attributes, void **bottom, size_t *size);
+
 enum { GO_ON = 0, END = 5 }; /* _URC_NO_REASON, _URC_END_OF_STACK */
 
 /* A walk, and where on the stack what it found lay. */
@@ -49,24 +53,32 @@ static __thread struct memory *memory __attribute__((tls_model("initial-exec")))
 /* Atomic. */
 static _Atomic(struct sp_seat *) memories;
 
+static bool look_up(void *library, const char *name, void *function)
+{
+        void *found = sp_dlsym(library, name);
+
+        memcpy(function, &found, sizeof(found));
+        return found;
+}
+
+static bool find_unwinder(void *library)
+{
+        return look_up(library, "_Unwind_GetIP", &unwind_ip) &&
+               look_up(library, "_Unwind_GetCFA", &unwind_cfa) &&
+               look_up(library, "_Unwind_Backtrace", &unwind_backtrace);
+}
+
 bool sp_unwind_start(void)
 {
-        static const char *const libraries[] = {NULL, "libgcc_s.so.1"};
+        void *library;
 
-        for (unsigned int i = 0; i < 2 && !unwind_backtrace; i++) {
-                void *library =
-                        libraries[i] ? dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL) : RTLD_DEFAULT;
-                void *ip = libraries[i] && !library ? NULL : sp_dlsym(library, "_Unwind_GetIP");
-                void *cfa = ip ? sp_dlsym(library, "_Unwind_GetCFA") : NULL;
-                void *walker = cfa ? sp_dlsym(library, "_Unwind_Backtrace") : NULL;
-
-                if (!walker)
-                        continue;
-                memcpy(&unwind_ip, &ip, sizeof(ip));
-                memcpy(&unwind_cfa, &cfa, sizeof(cfa));
-                memcpy(&unwind_backtrace, &walker, sizeof(walker));
-        }
-        return unwind_backtrace != NULL;
+        if (!look_up(RTLD_DEFAULT, "pthread_attr_getstack", &get_stack) ||
+            !look_up(RTLD_DEFAULT, "pthread_getattr_np", &get_attributes))
+                get_stack = NULL;
+        if (find_unwinder(RTLD_DEFAULT))
+                return true;
+        library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
+        return library && find_unwinder(library);
 }
 
 /* what a thread remembers */
@@ -86,9 +98,9 @@ static void find_stack(struct memory *own)
         size_t size;
 
         own->bottom = own->top = 0;
-        if (pthread_getattr_np(pthread_self(), &attributes))
+        if (!get_stack || get_attributes(pthread_self(), &attributes))
                 return;
-        if (!pthread_attr_getstack(&attributes, &bottom, &size)) {
+        if (!get_stack(&attributes, &bottom, &size)) {
                 own->bottom = (uintptr_t)bottom;
                 own->top = (uintptr_t)bottom + size;
         }

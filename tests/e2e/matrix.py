@@ -12,12 +12,9 @@ nothing is written down twice.
 import argparse
 import os
 import re
-import signal
 import socket
-import subprocess
 import sys
 import tempfile
-import time
 
 import shimrun
 
@@ -169,68 +166,6 @@ def report_paths():
         result = shimmed(app('plant', 'leak'),
                          STREAMPOOL_REPORT=os.path.join(folder, 'no', 'such', 'folder'))
         note('Never freed' in result.err, f'path that cannot be written: {result.err[:500]}')
-
-
-def waiting(way, folder, **settings):
-    """Start occasions @way, and wait until it works; the process and its report's path."""
-    path = os.path.join(folder, way + '.json')
-    env = shimrun.environment(OPTIONS.driver, dict(settings, STREAMPOOL_REPORT=path))
-    env['LD_PRELOAD'] = os.path.abspath(OPTIONS.shim)
-    process = subprocess.Popen(app('occasions', way), env=env, text=True, stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    note(process.stdout.readline() == 'ready\n', f'occasions {way} does not work')
-    return process, path
-
-
-def appears(path, seconds=10):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if os.path.exists(path) and os.path.getsize(path):
-            return True
-        time.sleep(0.02)
-    return False
-
-
-def occasions():
-    """Reports before the end: after a signal, an error, abort(); and none that was not asked for."""
-    with tempfile.TemporaryDirectory() as folder:
-        process, path = waiting('wait', folder, STREAMPOOL_REPORT_ON='usr1,exit')
-        note(not os.path.exists(path), 'a report that nobody asked for')
-        process.send_signal(signal.SIGUSR1)
-        note(appears(path), 'no report after SIGUSR1')
-        report = shimrun.read_report(path)
-        held = max(place['bytes'] for place in report['leaks']['places'])
-        note(held == 100000, f'after SIGUSR1: {report["leaks"]}')
-        out, err = process.communicate('', 10)
-        note(process.returncode == 0, f'after SIGUSR1: ended with {process.returncode}: {err}')
-
-        process, path = waiting('wait', folder)
-        process.send_signal(signal.SIGUSR1)
-        process.communicate('', 10)
-        note(process.returncode == -signal.SIGUSR1, f'SIGUSR1 unasked: {process.returncode}')
-
-        process, path = waiting('handled', folder, STREAMPOOL_REPORT_ON='usr1')
-        process.send_signal(signal.SIGUSR1)
-        out, err = process.communicate('', 10)
-        note('signals 1' in out and 'has a use for SIGUSR1' in err, f'handled: {out} {err}')
-        note(not os.path.exists(path), 'a report at exit, though only usr1 was asked for')
-
-        path = os.path.join(folder, 'abort.json')
-        for on, there in (('exit,error', False), ('abort', True)):
-            shimmed(app('occasions', 'abort'), status=-signal.SIGABRT, STREAMPOOL_REPORT=path,
-                    STREAMPOOL_REPORT_ON=on)
-            note(os.path.exists(path) == there, f'abort, {on}: report is {not there}')
-        note(shimrun.read_report(path)['leaks']['bytes'] == 100000, 'abort: not in the report')
-
-        path = os.path.join(folder, 'failed.json')
-        for on, there in (('exit', False), ('exit,error', True)):
-            run = shimmed(app('occasions', 'failed'), status=3, STREAMPOOL_REPORT=path,
-                          STREAMPOOL_REPORT_ON=on, SIM_FAIL='cuCtxSynchronize:1:700')
-            note('synchronised: 700' in run.err, f'failed: {run.err}')
-            note(os.path.exists(path) == there, f'failed, {on}: report is {not there}')
-        run = shimmed(app('occasions', 'failed'), status=3, STREAMPOOL_REPORT='-',
-                      SIM_FAIL='cuCtxSynchronize:1:700')
-        note('Never freed' not in run.err, f'failed: on stderr: {run.err}')
 
 
 def out_of_memory():
@@ -621,7 +556,7 @@ def injection_illegal():
 
 
 SUITES = {function.__name__: function for function in (
-    faults, first_light, exchange, borrowed, exit_code, report_paths, occasions, out_of_memory, retries,
+    faults, first_light, exchange, borrowed, exit_code, report_paths, out_of_memory, retries,
     pressure, page_locked, pools, pool_options, free_sync, belts, random_programs, schedules,
     small_device, growths,
     torture, beside, deadlocks, threads, quarrels, devices, peers, limits, shortages, injection_value,

@@ -75,8 +75,9 @@ def sums(report):
     if leaks["bytes"] != sum(place["bytes"] for place in leaks["places"]):
         yield "leaks: the places do not add up to the bytes"
     held = sum(row["bytes"] for row in report["memory"] if row["kind"] not in ("imported", "shared", "mapped"))
-    if leaks["bytes"] != held:
-        yield f"leaks: {leaks['bytes']} bytes, but {held} are held"
+    told = leaks["bytes"] + report["suppressed"]["bytes"] + sum(row["bytes"] for row in report["library_leaks"])
+    if told != held:
+        yield f"leaks: {told} bytes, also of libraries and suppressed, but {held} are held"
     for kind, count in report["finding_counts"].items():
         listed = sum(row["times"] for row in report["findings"] if row["kind"] == kind)
         if listed != count and not report["findings_unlisted"]:

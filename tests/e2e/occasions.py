@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Occasions -- reports before the end: after a signal, an error, abort(); and none that was not asked for
+
+    occasions.py --driver FILE --shim FILE --app FILE
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import shimrun
+
+OPTIONS = None
+HELD = 100000  # bytes that apps/occasions.c holds
+
+
+def appears(path, seconds=10):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if os.path.exists(path) and os.path.getsize(path):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def held(path):
+    """The largest place of a report."""
+    return max(place["bytes"] for place in shimrun.read_report(path)["leaks"]["places"])
+
+
+class Occasions(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = os.path.join(self.folder.name, "report.json")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def working(self, way, **settings):
+        """Start the program, and wait until it works."""
+        env = shimrun.environment(OPTIONS.driver, dict(settings, STREAMPOOL_REPORT=self.path))
+        env["LD_PRELOAD"] = os.path.abspath(OPTIONS.shim)
+        process = subprocess.Popen([OPTIONS.app, way], env=env, text=True, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
+
+    def ended(self, way, status, **settings):
+        run = shimrun.run([OPTIONS.app, way], OPTIONS.shim, "pool", OPTIONS.driver,
+                          dict({"STREAMPOOL_REPORT": self.path}, **settings))  # fmt: skip
+        self.assertEqual(run.status, status, run.err)
+        return run
+
+    def test_a_signal_has_a_report_written_while_the_program_works(self):
+        process = self.working("wait", STREAMPOOL_REPORT_ON="usr1,exit")
+        self.assertFalse(os.path.exists(self.path))
+        process.send_signal(signal.SIGUSR1)
+        self.assertTrue(appears(self.path))
+        self.assertEqual(held(self.path), HELD)
+        _, errors = process.communicate("", 10)
+        self.assertEqual(process.returncode, 0, errors)
+
+    def test_a_signal_that_is_not_asked_for_does_what_it_did(self):
+        process = self.working("wait")
+        process.send_signal(signal.SIGUSR1)
+        process.communicate("", 10)
+        self.assertEqual(process.returncode, -signal.SIGUSR1)
+
+    def test_a_signal_that_the_program_handles_stays_its_own(self):
+        process = self.working("handled", STREAMPOOL_REPORT_ON="usr1")
+        process.send_signal(signal.SIGUSR1)
+        output, errors = process.communicate("", 10)
+        self.assertIn("signals 1", output)
+        self.assertIn("has a use for SIGUSR1", errors)
+        self.assertFalse(os.path.exists(self.path), "only usr1 was asked for")
+
+    def test_abort(self):
+        self.ended("abort", -signal.SIGABRT)
+        self.assertFalse(os.path.exists(self.path))
+        self.ended("abort", -signal.SIGABRT, STREAMPOOL_REPORT_ON="abort")
+        self.assertEqual(held(self.path), HELD)
+
+    def test_an_error_that_the_context_does_not_survive(self):
+        fails = {"SIM_FAIL": "cuCtxSynchronize:1:700"}
+        run = self.ended("failed", 3, STREAMPOOL_REPORT_ON="exit", **fails)
+        self.assertIn("synchronised: 700", run.err)
+        self.assertFalse(os.path.exists(self.path))
+        self.ended("failed", 3, **fails)
+        self.assertEqual(held(self.path), HELD)
+
+    def test_an_error_writes_into_files_only(self):
+        run = self.ended("failed", 3, STREAMPOOL_REPORT="-", SIM_FAIL="cuCtxSynchronize:1:700")
+        self.assertNotIn("Never freed", run.err)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("driver", "shim", "app"):
+        parser.add_argument("--" + name, required=True)
+    OPTIONS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest])
