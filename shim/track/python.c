@@ -14,13 +14,13 @@
  *   2. Each frame holds a reference to its code object, and that to its names and
  *      tables, which never change. So these stay alive as long as the frame does.
  *   3. The one exception is the end of the interpreter. It waits for no daemon
- *      thread, takes such threads' states and (from 3.11 on) the memory of their frames away,
- *      and leaves them blocked for ever in their next attempt to get the GIL. But before
- *      that it stops being initialized, and the references that those frames hold are
- *      never dropped (3.8 drops some, after all modules are gone). So in any thread but
- *      the first, which is the one that ends the interpreter, what may be taken away is
- *      read by the kernel (python_sight.h); and if Py_IsInitialized() still says yes after
- *      that, what was read was true, and what it refers to is there for good.
+ *      thread, frees the states of such threads, and leaves them blocked for ever in
+ *      their next attempt to get the GIL. But before that it stops being initialized,
+ *      and their frames, with the references that these hold, it forgets (3.8 drops the
+ *      innermost one, long after). So in any thread but the first, which is the one
+ *      that ends the interpreter, the state is read by the kernel (python_sight.h);
+ *      and if Py_IsInitialized() still says yes after that, what was read was true, and
+ *      the frame that it names is there for good.
  *
  * What is called of the interpreter needs no GIL: Py_GetVersion(), Py_IsInitialized()
  * and PyGILState_GetThisThreadState(), which reads thread-specific storage.
@@ -186,8 +186,8 @@ static void look_again(void)
 
 /* NULL: the memory is known to be there. */
 struct sights {
-        struct sp_sight *state, *frames;
-        struct sp_sight *code; /* and what else outlives the interpreter */
+        struct sp_sight *state; /* of the thread */
+        struct sp_sight *rest;
 };
 
 /* Was what this thread has read until now still the interpreter's? */
@@ -213,13 +213,13 @@ static uintptr_t innermost(const struct sights *sights, uintptr_t thread)
         uintptr_t root = seen ? sp_sight_word(seen, layout->thread_root) : 0;
         size_t frame = (size_t)layout->root_frame;
 
-        if (layout->root_frame < 0 || !root)
+        if (!root || !is_true_so_far())
+                return 0;
+        if (layout->root_frame < 0)
                 return root;
         if (root > thread && root - thread + frame + sizeof(root) <= layout->thread_bytes)
                 return sp_sight_word(seen, root - thread + frame);
-        if (!is_true_so_far())
-                return 0;
-        seen = sp_sight_see(sights->code, root, frame + sizeof(root));
+        seen = sp_sight_see(sights->rest, root, frame + sizeof(root));
         return seen ? sp_sight_word(seen, frame) : 0;
 }
 
@@ -237,7 +237,7 @@ static bool read_link(struct sp_sight *sight, uintptr_t frame, struct link *link
         else
                 link->at = (uintptr_t)sp_sight_number(seen, layout->frame_at);
         link->owner = layout->frame_owner ? seen[layout->frame_owner] : -1;
-        return is_true_so_far();
+        return true;
 }
 
 /* Return: 1 with @frame written, 0 if Python does not show this one either, -1 if it is not one. */
@@ -281,10 +281,10 @@ static unsigned int walk(const struct sights *sights, uintptr_t thread,
                 struct link link;
                 int found = 0;
 
-                if (!read_link(sights->frames, next, &link))
+                if (!read_link(sights->rest, next, &link))
                         return count;
                 if (link.owner != OWNED_BY_CSTACK)
-                        found = read_code(sights->code, &link, &frame[count]);
+                        found = read_code(sights->rest, &link, &frame[count]);
                 if (found < 0)
                         return count;
                 count += (unsigned int)found;
@@ -299,10 +299,9 @@ static __attribute__((noinline)) unsigned int
 take_apart(uintptr_t thread, struct sp_python_frame *frame, unsigned int most)
 {
         struct sp_sight sight;
-        struct sights sights = {&sight, python.layout->frames_stay ? NULL : &sight, NULL};
+        struct sights sights = {&sight, NULL};
         bool is_whole;
 
-        sp_sight_open(&sight);
         return walk(&sights, thread, frame, most, &is_whole);
 }
 
@@ -311,11 +310,10 @@ static __attribute__((noinline)) unsigned int
 take_on_trial(uintptr_t thread, struct sp_python_frame *frame, unsigned int most)
 {
         struct sp_sight sight;
-        struct sights sights = {&sight, &sight, &sight};
+        struct sights sights = {&sight, &sight};
         unsigned int count;
         bool is_whole;
 
-        sp_sight_open(&sight);
         count = walk(&sights, thread, frame, most, &is_whole);
         if (!python.is_initialized() || (is_whole && count == 0))
                 return 0;
@@ -363,7 +361,7 @@ unsigned int sp_python_take(struct sp_python_frame *frame, unsigned int most)
                 return take_on_trial(thread, frame, most);
         if (!is_first_thread())
                 return take_apart(thread, frame, most);
-        return walk(&(struct sights){NULL, NULL, NULL}, thread, frame, most, &is_whole);
+        return walk(&(struct sights){NULL, NULL}, thread, frame, most, &is_whole);
 }
 
 bool sp_python_words(const struct sp_python_frame *frame, struct sp_python_words *words)

@@ -13,6 +13,7 @@
 
 #include "track/python_layout.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static const struct sp_python_layout layouts[] = {
@@ -28,7 +29,6 @@ static const struct sp_python_layout layouts[] = {
                 .frame_code = 32,
                 .frame_at = 104,
                 .frame_bytes = 112,
-                .frames_stay = true,
                 .code_first_line = 40,
                 .code_file = 104,
                 .code_function = 112,
@@ -49,7 +49,6 @@ static const struct sp_python_layout layouts[] = {
                 .frame_code = 32,
                 .frame_at = 96,
                 .frame_bytes = 104,
-                .frames_stay = true,
                 .code_first_line = 40,
                 .code_file = 104,
                 .code_function = 112,

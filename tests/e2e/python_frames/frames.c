@@ -16,7 +16,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "driver/lookup.h"
@@ -30,15 +32,83 @@ SHOWN void frames_start(void);
 SHOWN long frames_words(char *text, size_t size, unsigned int most);
 SHOWN long frames_steady(long times);
 SHOWN double frames_cost(long times);
-SHOWN void frames_for_ever(void);
+SHOWN void frames_at_the_end(int state);
 SHOWN unsigned int frames_line(int kind, const unsigned char *table, size_t size, int first,
                                int at);
 SHOWN int frames_sees(size_t address, size_t size);
 SHOWN int frames_knows(const char *version, const void *runtime);
 
+/* the end of the interpreter, at the worst moment */
+
+/* What a thread that is late finds of its state: all of it, or no memory at all. */
+enum { IN_TIME, LEFT, UNMAPPED };
+
+static _Thread_local int late;
+static atomic_int late_begun, late_done;
+static int (*is_initialized)(void);
+static void *(*this_thread)(void);
+
+static void nap(void)
+{
+        usleep(1000);
+}
+
+static void *no_memory(void)
+{
+        void *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        munmap(page, 4096);
+        return page;
+}
+
+/* A late thread asks for its state while there is one, and reads it when it was taken away. */
+static void *this_thread_late(void)
+{
+        void *thread = this_thread();
+
+        if (late != IN_TIME) {
+                atomic_fetch_add(&late_begun, 1);
+                while (is_initialized())
+                        nap();
+                usleep(100000);
+        }
+        return late == UNMAPPED ? no_memory() : thread;
+}
+
+/* The process lives on until the late ones are through. */
+static __attribute__((destructor)) void await_late(void)
+{
+        for (int i = 0; i < 5000 && atomic_load(&late_done) < atomic_load(&late_begun); i++)
+                nap();
+        if (atomic_load(&late_begun))
+                dprintf(STDOUT_FILENO, "%d of %d late threads had no frames\n",
+                        atomic_load(&late_done), atomic_load(&late_begun));
+}
+
+/* For a daemon thread. It does not return: there is nothing to return to. */
+void frames_at_the_end(int state)
+{
+        struct sp_python_frame frame[SP_PYTHON_MAX];
+
+        late = state;
+        if (sp_python_take(frame, SP_PYTHON_MAX) == 0)
+                atomic_fetch_add(&late_done, 1);
+        for (;;)
+                pause();
+}
+
+/* the floors below */
+
 void *sp_dlsym(void *handle, const char *name)
 {
-        return dlsym(handle, name);
+        void *found = dlsym(handle, name);
+
+        if (strcmp(name, "Py_IsInitialized") == 0)
+                is_initialized = (int (*)(void))found;
+        if (strcmp(name, "PyGILState_GetThisThreadState") != 0 || !found)
+                return found;
+        this_thread = (void *(*)(void))found;
+        return (void *)this_thread_late;
 }
 
 void sp_log(enum sp_log_level level, const char *format, ...)
@@ -51,6 +121,8 @@ void sp_log(enum sp_log_level level, const char *format, ...)
         va_end(arguments);
         fputc('\n', stderr);
 }
+
+/* for Python */
 
 void frames_start(void)
 {
@@ -117,20 +189,6 @@ double frames_cost(long times)
                (double)times;
 }
 
-/* In a daemon thread: still here when the interpreter ends, and without frames from then on. */
-void frames_for_ever(void)
-{
-        struct sp_python_frame frame[SP_PYTHON_MAX];
-        struct sp_python_words words;
-
-        for (;;) {
-                unsigned int count = sp_python_take(frame, SP_PYTHON_MAX);
-
-                for (unsigned int i = 0; i < count; i++)
-                        sp_python_words(&frame[i], &words);
-        }
-}
-
 unsigned int frames_line(int kind, const unsigned char *table, size_t size, int first, int at)
 {
         return sp_python_line((enum sp_python_lines)kind, table, size, first, at);
@@ -139,10 +197,7 @@ unsigned int frames_line(int kind, const unsigned char *table, size_t size, int 
 int frames_sees(size_t address, size_t size)
 {
         struct sp_sight sight;
-        const unsigned char *seen;
-
-        sp_sight_open(&sight);
-        seen = sp_sight_look(&sight, address, size);
+        const unsigned char *seen = sp_sight_look(&sight, address, size);
         return seen && memcmp(seen, (const void *)address, size) == 0;
 }
 

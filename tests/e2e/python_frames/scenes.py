@@ -405,13 +405,11 @@ def run_stress():
 
 
 def run_ending():
-    """The program ends while others are in the middle of taking."""
-    def depth(n):
-        return depth(n - 1) if n else LIBRARIES[0].frames_for_ever()
-
-    for i in range(4):
-        threading.Thread(target=depth, args=(10 + i * 15,), daemon=True).start()
-    time.sleep(0.02)
+    """The interpreter ends while daemon threads are in the middle of taking."""
+    LIBRARIES[0].frames_steady(1)
+    for state in (1, 2, 1, 2):
+        threading.Thread(target=LIBRARIES[0].frames_at_the_end, args=(state,), daemon=True).start()
+    time.sleep(0.05)
     return 'ended'
 
 
