@@ -89,16 +89,17 @@ struct library {
 static int find_library(struct dl_phdr_info *info, size_t size, void *argument)
 {
         struct library *library = argument;
-        const char *name = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+        const char *path = info->dlpi_name ? info->dlpi_name : "";
+        const char *name = strrchr(path, '/');
+        size_t length = strlen(path);
 
         (void)size;
         library->added = info->dlpi_adds;
         if (library->added == atomic_load_explicit(&libraries_seen, memory_order_relaxed))
                 return 1;
-        if (!name || strncmp(name + 1, "libpython3", 10) != 0 ||
-            strlen(info->dlpi_name) >= sizeof(library->path))
+        if (!name || strncmp(name + 1, "libpython3", 10) != 0 || length >= sizeof(library->path))
                 return 0;
-        strcpy(library->path, info->dlpi_name);
+        memcpy(library->path, path, length + 1);
         return 1;
 }
 

@@ -225,7 +225,7 @@ static int64_t step_line(const unsigned char *table, size_t size, int64_t line, 
                 reached += table[i];
                 if (reached > at)
                         break;
-                line += (signed char)table[i + 1];
+                line += (int8_t)table[i + 1];
         }
         return line;
 }
@@ -236,7 +236,7 @@ static int64_t range_line(const unsigned char *table, size_t size, int64_t line,
         int64_t end = 0;
 
         for (size_t i = 0; i + 1 < size; i += 2) {
-                int delta = (signed char)table[i + 1];
+                int8_t delta = (int8_t)table[i + 1];
 
                 end += table[i];
                 line += delta == -128 ? 0 : delta;

@@ -4,7 +4,7 @@
 
     frames.py --library FRAMES --host HOST [--python PYTHON]... [SUITE...]
 
-Runs the suites of scenes.py, and `embedded` with the host, in each interpreter that
+Runs the suites of scenes.py, `embedded` with the host and `headers`, in each interpreter that
 is named, or in this one; without a suite all of them, and `cost` for the eyes. By hand
 for all versions that pyenv has:
 
@@ -15,12 +15,17 @@ for all versions that pyenv has:
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
-SUITES = ('scenes', 'lines', 'refusals', 'stress', 'ending', 'embedded')
+SUITES = ('scenes', 'lines', 'refusals', 'stress', 'ending', 'embedded', 'headers')
 WHERE = ('import os, sys, sysconfig as s; print("%d.%d" % sys.version_info[:2]); print(sys.prefix); '
-         'print(os.path.join(s.get_config_var("LIBDIR") or "", s.get_config_var("INSTSONAME") or ""))')
+         'print(os.path.join(s.get_config_var("LIBDIR") or "", s.get_config_var("INSTSONAME") or "")); '
+         'print(s.get_path("include"))')
+HERE = os.path.dirname(os.path.abspath(__file__))
+SHIM = os.path.join(HERE, '..', '..', '..', 'shim')
 SKIPPED = 77
 
 
@@ -32,8 +37,7 @@ def run(command, **environment):
 
 
 def scene(options, python, suite):
-    scenes = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'scenes.py')
-    status, said = run([python, scenes, options.library, suite])
+    status, said = run([python, os.path.join(HERE, 'scenes.py'), options.library, suite])
     if suite == 'ending' and status == 0:
         ends = re.search(r'(\d+) of (\d+) late threads', said)
         status = not ends or ends.group(1) != ends.group(2) or ends.group(2) == '0'
@@ -42,13 +46,26 @@ def scene(options, python, suite):
 
 def embedded(options, python):
     """The host's words: the method, perhaps the list, and the program; then the program."""
-    _, prefix, library = run([python, '-c', WHERE])[1].split('\n')
+    _, prefix, library, _ = run([python, '-c', WHERE])[1].split('\n')
     if '.so' not in library or not os.path.exists(library):
         return SKIPPED, 'this interpreter is in no library'
     status, said = run([options.host, options.library, library], PYTHONHOME=prefix)
     wanted = (r'4 <string> (Of\.)?method (5 <string> <listcomp> )?5 <string> <module>\s+'
               r'6 <string> <module>')
     return status or not re.fullmatch(wanted, said), said
+
+
+def headers(python):
+    """python_layout.c and this version's own structures, where its headers are installed."""
+    include = run([python, '-c', WHERE])[1].split('\n')[3]
+    if not os.path.exists(os.path.join(include, 'Python.h')) or not shutil.which('cc'):
+        return SKIPPED, 'no headers, or no compiler'
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, 'headers')
+        status, said = run(['cc', '-w', '-I' + include, '-I' + os.path.join(include, 'internal'),
+                            '-I' + SHIM, '-o', program, os.path.join(HERE, 'headers.c'),
+                            os.path.join(SHIM, 'track', 'python_layout.c')])
+        return (status, said) if status else run([program])
 
 
 def main():
@@ -64,6 +81,8 @@ def main():
         for suite in options.suites or SUITES + ('cost',):
             if suite == 'embedded':
                 status, said = embedded(options, python)
+            elif suite == 'headers':
+                status, said = headers(python)
             else:
                 status, said = scene(options, python, suite)
             result = {0: 'ok', SKIPPED: 'skipped'}.get(status, f'WRONG ({int(status)})')
