@@ -289,8 +289,48 @@ def traced():
         sys.monitoring.free_tool_id(tool)
 
 
+def between():
+    """Frames that are on the stack and not yet, or not at all, in their first line."""
+    def with_cell(a, b):
+        return lambda: (a, b)
+
+    def numbers(a):
+        yield lambda: a
+
+    def collecting(phase, _):
+        times.append(phase)
+        check()
+
+    times, threshold = [], gc.get_threshold()
+    gc.callbacks.append(collecting)
+    gc.set_threshold(1)
+    for i in range(20):
+        with_cell(i, i)
+        next(numbers(i))
+    gc.set_threshold(*threshold)
+    gc.callbacks.remove(collecting)
+    if not times:
+        wrong('no collection called back')
+
+    def trace(frame, event, argument):
+        if event == 'exception':
+            raised.append(check())
+        return trace
+
+    raised, kept = [], sys.gettrace()
+    sys.settrace(trace)
+    try:
+        numbers(1).throw(ValueError)
+    except ValueError:
+        pass
+    finally:
+        sys.settrace(kept)
+    if not raised:
+        wrong('no exception was traced')
+
+
 SCENES = [nested, classes, generators, coroutines, executed, continued, errors, through_c,
-          recursion, hot, long_line, traced]
+          recursion, hot, long_line, traced, between]
 
 
 def run_scenes():
