@@ -15,12 +15,13 @@
  *      tables, which never change. So these stay alive as long as the frame does.
  *   3. The one exception is the end of the interpreter. It waits for no daemon
  *      thread, frees the states of such threads, and leaves them blocked for ever in
- *      their next attempt to get the GIL. But before that it stops being initialized,
- *      and their frames, with the references that these hold, it forgets (3.8 drops the
- *      innermost one, long after). So in any thread but the first, which is the one
- *      that ends the interpreter, the state is read by the kernel (python_sight.h);
- *      and if Py_IsInitialized() still says yes after that, what was read was true, and
- *      the frame that it names is there for good.
+ *      their next attempt to get the GIL. But before that it stops being initialized;
+ *      and their frames, with the references that these hold, it forgets. So in any
+ *      thread but the first, which is the one that ends the interpreter, the state is
+ *      read by the kernel (python_sight.h). If Py_IsInitialized() still says yes after
+ *      that, what was read was true, and the frame that it names is there for good.
+ *   4. The state is that of PyGILState_GetThisThreadState(). A program that lets another
+ *      thread run with it breaks PyGILState_Ensure(), which is what extensions use.
  *
  * What is called of the interpreter needs no GIL: Py_GetVersion(), Py_IsInitialized()
  * and PyGILState_GetThisThreadState(), which reads thread-specific storage.
@@ -54,7 +55,7 @@
 #define LOOK_EVERY_NS 100000000
 #define STEPS_MAX     (4 * SP_PYTHON_MAX) /* frames of the interpreter's own lie between others */
 
-/* Py_FRAME_OWNED_BY_GENERATOR and _BY_CSTACK (internal/pycore_frame.h) */
+/* FRAME_OWNED_BY_GENERATOR and FRAME_OWNED_BY_CSTACK (internal/pycore_frame.h) */
 enum { OWNED_BY_GENERATOR = 1, OWNED_BY_CSTACK = 3 };
 
 enum {
@@ -139,18 +140,18 @@ static void adopt(void *handle)
 static void look(bool is_first)
 {
         struct library library = {0};
-        void *handle = RTLD_DEFAULT;
+        void *handle = NULL;
         int kept = errno;
 
         dl_iterate_phdr(find_library, &library);
         atomic_store_explicit(&libraries_seen, library.added, memory_order_relaxed);
-        if (is_first && sp_dlsym(RTLD_DEFAULT, "Py_GetVersion")) {
-                adopt(RTLD_DEFAULT);
-        } else if (library.path[0]) {
+        /* From now on it stays, whatever the program does. */
+        if (library.path[0])
                 handle = dlopen(library.path, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
-                if (handle && sp_dlsym(handle, "Py_GetVersion"))
-                        adopt(handle);
-        }
+        if (is_first && sp_dlsym(RTLD_DEFAULT, "Py_GetVersion"))
+                adopt(RTLD_DEFAULT);
+        else if (handle && sp_dlsym(handle, "Py_GetVersion"))
+                adopt(handle);
         errno = kept;
 }
 
@@ -207,21 +208,27 @@ struct link {
  * In some versions the thread's state names its innermost frame in a structure that lies at the end
  * of the state itself, or in the stack of this thread.
  */
-static uintptr_t innermost(const struct sights *sights, uintptr_t thread)
+static bool innermost(const struct sights *sights, uintptr_t thread, uintptr_t *frame)
 {
         const struct sp_python_layout *layout = python.layout;
         const unsigned char *seen = sp_sight_see(sights->state, thread, layout->thread_bytes);
         uintptr_t root = seen ? sp_sight_word(seen, layout->thread_root) : 0;
-        size_t frame = (size_t)layout->root_frame;
+        size_t offset = layout->root_frame < 0 ? 0 : (size_t)layout->root_frame;
 
-        if (!root || !is_true_so_far())
-                return 0;
-        if (layout->root_frame < 0)
-                return root;
-        if (root > thread && root - thread + frame + sizeof(root) <= layout->thread_bytes)
-                return sp_sight_word(seen, root - thread + frame);
-        seen = sp_sight_see(sights->rest, root, frame + sizeof(root));
-        return seen ? sp_sight_word(seen, frame) : 0;
+        if (!seen || !is_true_so_far())
+                return false;
+        if (layout->root_frame < 0 || !root) {
+                *frame = root;
+                return true;
+        }
+        if (root > thread && root - thread + offset + sizeof(root) <= layout->thread_bytes) {
+                *frame = sp_sight_word(seen, root - thread + offset);
+                return true;
+        }
+        seen = sp_sight_see(sights->rest, root, offset + sizeof(root));
+        if (seen)
+                *frame = sp_sight_word(seen, offset);
+        return seen;
 }
 
 static bool read_link(struct sp_sight *sight, uintptr_t frame, struct link *link)
@@ -274,10 +281,12 @@ static int read_code(struct sp_sight *sight, const struct link *link, struct sp_
 static unsigned int walk(const struct sights *sights, uintptr_t thread,
                          struct sp_python_frame *frame, unsigned int most, bool *is_whole)
 {
-        uintptr_t next = innermost(sights, thread);
         unsigned int count = 0;
+        uintptr_t next;
 
         *is_whole = false;
+        if (!innermost(sights, thread, &next))
+                return 0;
         for (unsigned int steps = 0; next && count < most && steps < STEPS_MAX; steps++) {
                 struct link link;
                 int found = 0;
@@ -291,7 +300,7 @@ static unsigned int walk(const struct sights *sights, uintptr_t thread,
                 count += (unsigned int)found;
                 next = link.previous;
         }
-        *is_whole = true;
+        *is_whole = !next || count == most;
         return count;
 }
 

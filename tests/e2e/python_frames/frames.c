@@ -15,8 +15,11 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -97,12 +100,47 @@ void frames_at_the_end(int state)
                 pause();
 }
 
+/* builds and processes that are not what they seem */
+
+/* FRAMES_PRETEND: "forbidden", "code" or "bytes" for types of another build, or a version. */
+static bool pretends(const char *what)
+{
+        const char *pretended = getenv("FRAMES_PRETEND");
+
+        return pretended && strcmp(pretended, what) == 0;
+}
+
+static const char *pretended_version(void)
+{
+        static char version[64];
+
+        snprintf(version, sizeof(version), "%s.1 (pretended) [GCC ]", getenv("FRAMES_PRETEND"));
+        return version;
+}
+
+/* In place of the C library's. */
+ssize_t process_vm_readv(pid_t process, const struct iovec *here, unsigned long heres,
+                         const struct iovec *there, unsigned long theres, unsigned long flags)
+{
+        if (pretends("forbidden")) {
+                errno = EPERM;
+                return -1;
+        }
+        return syscall(SYS_process_vm_readv, process, here, heres, there, theres, flags);
+}
+
 /* the floors below */
 
 void *sp_dlsym(void *handle, const char *name)
 {
         void *found = dlsym(handle, name);
 
+        if (found && strcmp(name, "Py_GetVersion") == 0 && getenv("FRAMES_PRETEND") &&
+            strncmp(getenv("FRAMES_PRETEND"), "3.", 2) == 0)
+                return (void *)pretended_version;
+        if ((strcmp(name, "PyCode_Type") == 0 && pretends("code")) ||
+            (strcmp(name, "PyBytes_Type") == 0 && pretends("bytes")))
+                return dlsym(handle, "PyType_Type");
         if (strcmp(name, "Py_IsInitialized") == 0)
                 is_initialized = (int (*)(void))found;
         if (strcmp(name, "PyGILState_GetThisThreadState") != 0 || !found)

@@ -20,7 +20,8 @@ import subprocess
 import sys
 import tempfile
 
-SUITES = ('scenes', 'lines', 'refusals', 'stress', 'ending', 'embedded', 'headers')
+SUITES = ('scenes', 'lines', 'refusals', 'stress', 'ending', 'embedded', 'headers',
+          'strangers')
 WHERE = ('import os, sys, sysconfig as s; print("%d.%d" % sys.version_info[:2]); print(sys.prefix); '
          'print(os.path.join(s.get_config_var("LIBDIR") or "", s.get_config_var("INSTSONAME") or "")); '
          'print(s.get_path("include"))')

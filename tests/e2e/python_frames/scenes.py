@@ -14,6 +14,7 @@ import functools
 import gc
 import marshal
 import os
+import subprocess
 import sys
 import sysconfig
 import threading
@@ -496,6 +497,36 @@ def run_refusals():
     if library.frames_knows(b'3.13.1 (main) [GCC 9]', offsets):
         wrong('3.13 with other offsets is taken for a known one')
     return 'refused'
+
+
+def run_pretended():
+    """How many frames there are here and in another thread; for run_strangers()."""
+    def count():
+        counts.append(str(LIBRARIES[0].frames_steady(10)))
+
+    counts = []
+    count()
+    thread = threading.Thread(target=count)
+    thread.start()
+    thread.join()
+    return ' '.join(counts)
+
+
+def run_strangers():
+    """What cannot be read has no frames, and does no harm."""
+    family = lambda minor: max(minor, 10)
+    mine = family(sys.version_info[1])
+    pretended = ['forbidden', 'code', 'bytes', '3.7', '3.99']
+    pretended += [f'3.{minor}' for minor in range(8, 14) if family(minor) != mine]
+    for what in pretended + ['']:
+        answer = subprocess.run([sys.executable, __file__, sys.argv[1], 'pretended'],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                env={**os.environ, 'FRAMES_PRETEND': what})
+        said = answer.stdout.decode().strip().split('\n')
+        wanted = '0 0' if what else '3 4'
+        if answer.returncode or said[-1] != wanted:
+            wrong(f'{what or "itself"}: {answer.returncode} {said}, not {wanted}')
+    return f'{len(pretended)} strangers'
 
 
 SUITES = {name[4:]: suite for name, suite in globals().items() if name.startswith('run_')}
