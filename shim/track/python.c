@@ -16,10 +16,12 @@
  *   3. The one exception is the end of the interpreter. It waits for no daemon
  *      thread, frees the states of such threads, and leaves them blocked for ever in
  *      their next attempt to get the GIL. But before that it stops being initialized;
- *      and their frames, with the references that these hold, it forgets. So in any
- *      thread but the first, which is the one that ends the interpreter, the state is
- *      read by the kernel (python_sight.h). If Py_IsInitialized() still says yes after
- *      that, what was read was true, and the frame that it names is there for good.
+ *      and their frames, with the references that these hold, it forgets. So
+ *      Py_IsInitialized() is asked right before the state is read, and after: if it
+ *      says yes twice, what was read was true, and the frame is there for good. It
+ *      would take a thread that loses its processor between the first question and
+ *      the load that follows, and an allocator that returns the state's memory to the
+ *      kernel before it runs again, to read what is no longer there.
  *   4. The state is that of PyGILState_GetThisThreadState(). A program that lets another
  *      thread run with it breaks PyGILState_Ensure(), which is what extensions use.
  *
@@ -42,9 +44,7 @@
 #include <link.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "driver/lookup.h"
@@ -186,17 +186,15 @@ static void look_again(void)
 
 /* reading frames */
 
-/* NULL: the memory is known to be there. */
-struct sights {
-        struct sp_sight *state; /* of the thread */
-        struct sp_sight *rest;
-};
-
-/* Was what this thread has read until now still the interpreter's? */
-static bool is_true_so_far(void)
+/* Was what this thread has read until now the interpreter's, and is what it reads next? */
+static bool is_running(void)
 {
+        bool answer;
+
         atomic_thread_fence(memory_order_acquire);
-        return python.is_initialized();
+        answer = python.is_initialized();
+        atomic_thread_fence(memory_order_acquire);
+        return answer;
 }
 
 struct link {
@@ -204,31 +202,29 @@ struct link {
         int owner; /* -1: this version has none */
 };
 
-/*
- * In some versions the thread's state names its innermost frame in a structure that lies at the end
- * of the state itself, or in the stack of this thread.
- */
-static bool innermost(const struct sights *sights, uintptr_t thread, uintptr_t *frame)
+/* In some versions the thread's state names a structure, in the stack of this thread or in the
+ * state itself, which names the frame. Return: false if this cannot be read, or should not be. */
+static bool innermost(struct sp_sight *sight, uintptr_t thread, uintptr_t *frame)
 {
         const struct sp_python_layout *layout = python.layout;
-        const unsigned char *seen = sp_sight_see(sights->state, thread, layout->thread_bytes);
-        uintptr_t root = seen ? sp_sight_word(seen, layout->thread_root) : 0;
-        size_t offset = layout->root_frame < 0 ? 0 : (size_t)layout->root_frame;
+        const unsigned char *seen;
+        uintptr_t root;
 
-        if (!seen || !is_true_so_far())
+        if (!is_running() ||
+            !(seen = sp_sight_see(sight, thread, layout->thread_root + sizeof(root))))
                 return false;
-        if (layout->root_frame < 0 || !root) {
-                *frame = root;
-                return true;
+        root = sp_sight_word(seen, layout->thread_root);
+        if (!is_running())
+                return false;
+        if (root && layout->root_frame >= 0) {
+                size_t offset = (size_t)layout->root_frame;
+
+                if (!(seen = sp_sight_see(sight, root, offset + sizeof(root))))
+                        return false;
+                root = sp_sight_word(seen, offset);
         }
-        if (root > thread && root - thread + offset + sizeof(root) <= layout->thread_bytes) {
-                *frame = sp_sight_word(seen, root - thread + offset);
-                return true;
-        }
-        seen = sp_sight_see(sights->rest, root, offset + sizeof(root));
-        if (seen)
-                *frame = sp_sight_word(seen, offset);
-        return seen;
+        *frame = root;
+        return true;
 }
 
 static bool read_link(struct sp_sight *sight, uintptr_t frame, struct link *link)
@@ -278,23 +274,23 @@ static int read_code(struct sp_sight *sight, const struct link *link, struct sp_
 }
 
 /* Return: how many frames; @is_whole: the chain was followed to its end or to @most. */
-static unsigned int walk(const struct sights *sights, uintptr_t thread,
-                         struct sp_python_frame *frame, unsigned int most, bool *is_whole)
+static unsigned int walk(struct sp_sight *sight, uintptr_t thread, struct sp_python_frame *frame,
+                         unsigned int most, bool *is_whole)
 {
         unsigned int count = 0;
         uintptr_t next;
 
         *is_whole = false;
-        if (!innermost(sights, thread, &next))
+        if (!innermost(sight, thread, &next))
                 return 0;
         for (unsigned int steps = 0; next && count < most && steps < STEPS_MAX; steps++) {
                 struct link link;
                 int found = 0;
 
-                if (!read_link(sights->rest, next, &link))
+                if (!read_link(sight, next, &link))
                         return count;
                 if (link.owner != OWNED_BY_CSTACK)
-                        found = read_code(sights->rest, &link, &frame[count]);
+                        found = read_code(sight, &link, &frame[count]);
                 if (found < 0)
                         return count;
                 count += (unsigned int)found;
@@ -304,27 +300,15 @@ static unsigned int walk(const struct sights *sights, uintptr_t thread,
         return count;
 }
 
-/* Of any thread but the first. */
-static __attribute__((noinline)) unsigned int
-take_apart(uintptr_t thread, struct sp_python_frame *frame, unsigned int most)
-{
-        struct sp_sight sight;
-        struct sights sights = {&sight, NULL};
-        bool is_whole;
-
-        return walk(&sights, thread, frame, most, &is_whole);
-}
-
 /* The first frames of all: is the layout right? Threads that come here at once agree. */
 static __attribute__((noinline)) unsigned int
 take_on_trial(uintptr_t thread, struct sp_python_frame *frame, unsigned int most)
 {
         struct sp_sight sight;
-        struct sights sights = {&sight, &sight};
         unsigned int count;
         bool is_whole;
 
-        count = walk(&sights, thread, frame, most, &is_whole);
+        count = walk(&sight, thread, frame, most, &is_whole);
         if (!python.is_initialized() || (is_whole && count == 0))
                 return 0;
         for (unsigned int i = 0; i < count && is_whole; i++)
@@ -334,21 +318,6 @@ take_on_trial(uintptr_t thread, struct sp_python_frame *frame, unsigned int most
                                     "version, or process_vm_readv() is forbidden");
         atomic_store_explicit(&stage, is_whole ? TRUSTED : REFUSED, memory_order_release);
         return is_whole ? count : 0;
-}
-
-/* Thread-local because it is asked for with every frame; initial-exec, so that reading it never
- * allocates. */
-static bool is_first_thread(void)
-{
-        static _Thread_local enum {
-                UNKNOWN,
-                FIRST,
-                OTHER
-        } which __attribute__((tls_model("initial-exec")));
-
-        if (which == UNKNOWN)
-                which = syscall(SYS_gettid) == getpid() ? FIRST : OTHER;
-        return which == FIRST;
 }
 
 unsigned int sp_python_take(struct sp_python_frame *frame, unsigned int most)
@@ -369,9 +338,7 @@ unsigned int sp_python_take(struct sp_python_frame *frame, unsigned int most)
                 return 0;
         if (seen == FOUND)
                 return take_on_trial(thread, frame, most);
-        if (!is_first_thread())
-                return take_apart(thread, frame, most);
-        return walk(&(struct sights){NULL, NULL}, thread, frame, most, &is_whole);
+        return walk(NULL, thread, frame, most, &is_whole);
 }
 
 bool sp_python_words(const struct sp_python_frame *frame, struct sp_python_words *words)

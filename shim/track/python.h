@@ -8,10 +8,11 @@
  * Knows CPython 3.8 to 3.13, release builds with the interpreter lock (GIL). In any
  * other process, thread or build there are no frames, and nothing else happens. No
  * lock is taken, the GIL included, nothing is allocated, and nothing is called that
- * runs Python. It costs no system call in the first thread, and two in others.
+ * runs Python.
  *
  * Not seen: threads whose state was made in another thread, in versions before 3.12;
- * and where a system call filter forbids process_vm_readv(), nothing is.
+ * and nothing at all where a filter of system calls forbids process_vm_readv(), with
+ * which the first frames are read.
  */
 
 #include <stdbool.h>

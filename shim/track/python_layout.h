@@ -39,8 +39,7 @@ struct sp_python_layout {
         enum sp_python_place place;
 
         uint16_t thread_root; /* the innermost frame, or what holds it */
-        uint16_t thread_bytes;
-        int16_t root_frame; /* in what holds it; -1: thread_root is the frame */
+        int16_t root_frame;   /* in what holds it; -1: thread_root is the frame */
 
         uint16_t frame_previous, frame_code, frame_at, frame_owner;
         uint16_t frame_bytes; /* all of the above are in these */

@@ -35,7 +35,7 @@ SHOWN void frames_start(void);
 SHOWN long frames_words(char *text, size_t size, unsigned int most);
 SHOWN long frames_steady(long times);
 SHOWN double frames_cost(long times);
-SHOWN void frames_at_the_end(int state);
+SHOWN void frames_at_the_end(int how);
 SHOWN unsigned int frames_line(int kind, const unsigned char *table, size_t size, int first,
                                int at);
 SHOWN int frames_sees(size_t address, size_t size);
@@ -43,10 +43,14 @@ SHOWN int frames_knows(const char *version, const void *runtime);
 
 /* the end of the interpreter, at the worst moment */
 
-/* What a thread that is late finds of its state: all of it, or no memory at all. */
-enum { IN_TIME, LEFT, UNMAPPED };
+/*
+ * A thread is late if the interpreter ends after it has asked for its state, which has no memory
+ * any more when it would be read; or later, after it has asked whether there is still an
+ * interpreter, and its state is still there, but nobody's.
+ */
+enum { IN_TIME, LATE, TOO_LATE };
 
-static _Thread_local int late;
+static _Thread_local int late, asked;
 static atomic_int late_begun, late_done;
 static int (*is_initialized)(void);
 static void *(*this_thread)(void);
@@ -64,18 +68,32 @@ static void *no_memory(void)
         return page;
 }
 
-/* A late thread asks for its state while there is one, and reads it when it was taken away. */
+static void await_end(void)
+{
+        atomic_fetch_add(&late_begun, 1);
+        while (is_initialized())
+                nap();
+        usleep(100000);
+}
+
 static void *this_thread_late(void)
 {
         void *thread = this_thread();
 
-        if (late != IN_TIME) {
-                atomic_fetch_add(&late_begun, 1);
-                while (is_initialized())
-                        nap();
-                usleep(100000);
-        }
-        return late == UNMAPPED ? no_memory() : thread;
+        if (late != LATE)
+                return thread;
+        await_end();
+        return no_memory();
+}
+
+/* Asked for the second time right before the state is read. */
+static int is_initialized_late(void)
+{
+        int answer = is_initialized();
+
+        if (late == TOO_LATE && ++asked == 2)
+                await_end();
+        return answer;
 }
 
 /* The process lives on until the late ones are through. */
@@ -89,11 +107,11 @@ static __attribute__((destructor)) void await_late(void)
 }
 
 /* For a daemon thread. It does not return: there is nothing to return to. */
-void frames_at_the_end(int state)
+void frames_at_the_end(int how)
 {
         struct sp_python_frame frame[SP_PYTHON_MAX];
 
-        late = state;
+        late = how;
         if (sp_python_take(frame, SP_PYTHON_MAX) == 0)
                 atomic_fetch_add(&late_done, 1);
         for (;;)
@@ -141,12 +159,15 @@ void *sp_dlsym(void *handle, const char *name)
         if ((strcmp(name, "PyCode_Type") == 0 && pretends("code")) ||
             (strcmp(name, "PyBytes_Type") == 0 && pretends("bytes")))
                 return dlsym(handle, "PyType_Type");
-        if (strcmp(name, "Py_IsInitialized") == 0)
+        if (found && strcmp(name, "Py_IsInitialized") == 0) {
                 is_initialized = (int (*)(void))found;
-        if (strcmp(name, "PyGILState_GetThisThreadState") != 0 || !found)
-                return found;
-        this_thread = (void *(*)(void))found;
-        return (void *)this_thread_late;
+                return (void *)is_initialized_late;
+        }
+        if (found && strcmp(name, "PyGILState_GetThisThreadState") == 0) {
+                this_thread = (void *(*)(void))found;
+                return (void *)this_thread_late;
+        }
+        return found;
 }
 
 void sp_log(enum sp_log_level level, const char *format, ...)

@@ -22,7 +22,10 @@ import tempfile
 
 SUITES = ('scenes', 'lines', 'refusals', 'stress', 'ending', 'embedded', 'headers',
           'strangers')
-WHERE = ('import os, sys, sysconfig as s; print("%d.%d" % sys.version_info[:2]); print(sys.prefix); '
+KNOWN = [f'3.{minor}' for minor in range(8, 14)]
+WHERE = ('import os, sys, sysconfig as s; '
+         'print("%d.%d" % sys.version_info[:2] + "t" * bool(s.get_config_var("Py_GIL_DISABLED"))); '
+         'print(sys.prefix); '
          'print(os.path.join(s.get_config_var("LIBDIR") or "", s.get_config_var("INSTSONAME") or "")); '
          'print(s.get_path("include"))')
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -80,7 +83,9 @@ def main():
     for python in options.python or [sys.executable]:
         version = run([python, '-c', WHERE])[1].split('\n')[0]
         for suite in options.suites or SUITES + ('cost',):
-            if suite == 'embedded':
+            if version not in KNOWN:
+                status, said = SKIPPED, 'not a version that python.c knows'
+            elif suite == 'embedded':
                 status, said = embedded(options, python)
             elif suite == 'headers':
                 status, said = headers(python)

@@ -45,8 +45,6 @@ static void compare_frames(const struct sp_python_layout *layout)
 #if PY_VERSION_HEX < 0x030d0000
         COMPARE(layout->thread_root, PyThreadState, cframe);
         COMPARE(layout->root_frame, _PyCFrame, current_frame);
-        compare("end of root_cframe", layout->thread_bytes,
-                offsetof(PyThreadState, root_cframe) + sizeof(_PyCFrame));
         COMPARE(layout->frame_code, _PyInterpreterFrame, f_code);
         COMPARE(layout->frame_at, _PyInterpreterFrame, prev_instr);
 #else

@@ -448,8 +448,8 @@ def run_stress():
 def run_ending():
     """The interpreter ends while daemon threads are in the middle of taking."""
     LIBRARIES[0].frames_steady(1)
-    for state in (1, 2, 1, 2):
-        threading.Thread(target=LIBRARIES[0].frames_at_the_end, args=(state,), daemon=True).start()
+    for how in (1, 2, 1, 2):
+        threading.Thread(target=LIBRARIES[0].frames_at_the_end, args=(how,), daemon=True).start()
     time.sleep(0.05)
     return 'ended'
 
