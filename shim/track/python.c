@@ -256,7 +256,7 @@ static int read_code(struct sp_sight *sight, const struct link *link, struct sp_
         if (layout->place == SP_PYTHON_AT_UNITS)
                 at *= 2;
         if (layout->place == SP_PYTHON_AT_POINTER) {
-                at -= (intptr_t)(link->code + layout->code_start);
+                at = (intptr_t)(link->at - link->code - layout->code_start);
                 /* The function is still being called (_PyFrame_IsIncomplete()). */
                 if (link->owner != OWNED_BY_GENERATOR &&
                     at < 2 * sp_sight_number(seen, layout->code_first_traceable))
