@@ -14,13 +14,16 @@
  *   2. Each frame holds a reference to its code object, and that to its names and
  *      tables, which never change. So these stay alive as long as the frame does.
  *   3. The one exception is the end of the interpreter. It waits for no daemon
- *      thread, takes such threads' states and (from 3.11 on) the memory of their frames away,
- *      and leaves them blocked for ever in their next attempt to get the GIL. But before
- *      that it stops being initialized, and the references that those frames hold are
- *      never dropped (3.8 drops some, after all modules are gone). So in any thread but
- *      the first, which is the one that ends the interpreter, what may be taken away is
- *      read by the kernel (python_sight.h); and if Py_IsInitialized() still says yes after
- *      that, what was read was true, and what it refers to is there for good.
+ *      thread, frees the states of such threads, and leaves them blocked for ever in
+ *      their next attempt to get the GIL. But before that it stops being initialized;
+ *      and their frames, with the references that these hold, it forgets. So
+ *      Py_IsInitialized() is asked right before the state is read, and after: if it
+ *      says yes twice, what was read was true, and the frame is there for good. It
+ *      would take a thread that loses its processor between the first question and
+ *      the load that follows, and an allocator that returns the state's memory to the
+ *      kernel before it runs again, to read what is no longer there.
+ *   4. The state is that of PyGILState_GetThisThreadState(). A program that lets another
+ *      thread run with it breaks PyGILState_Ensure(), which is what extensions use.
  *
  * What is called of the interpreter needs no GIL: Py_GetVersion(), Py_IsInitialized()
  * and PyGILState_GetThisThreadState(), which reads thread-specific storage.
@@ -41,9 +44,7 @@
 #include <link.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "driver/lookup.h"
@@ -54,7 +55,7 @@
 #define LOOK_EVERY_NS 100000000
 #define STEPS_MAX     (4 * SP_PYTHON_MAX) /* frames of the interpreter's own lie between others */
 
-/* Py_FRAME_OWNED_BY_GENERATOR and _BY_CSTACK (internal/pycore_frame.h) */
+/* FRAME_OWNED_BY_GENERATOR and FRAME_OWNED_BY_CSTACK (internal/pycore_frame.h) */
 enum { OWNED_BY_GENERATOR = 1, OWNED_BY_CSTACK = 3 };
 
 enum {
@@ -89,16 +90,17 @@ struct library {
 static int find_library(struct dl_phdr_info *info, size_t size, void *argument)
 {
         struct library *library = argument;
-        const char *name = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+        const char *path = info->dlpi_name ? info->dlpi_name : "";
+        const char *name = strrchr(path, '/');
+        size_t length = strlen(path);
 
         (void)size;
         library->added = info->dlpi_adds;
         if (library->added == atomic_load_explicit(&libraries_seen, memory_order_relaxed))
                 return 1;
-        if (!name || strncmp(name + 1, "libpython3", 10) != 0 ||
-            strlen(info->dlpi_name) >= sizeof(library->path))
+        if (!name || strncmp(name + 1, "libpython3", 10) != 0 || length >= sizeof(library->path))
                 return 0;
-        strcpy(library->path, info->dlpi_name);
+        memcpy(library->path, path, length + 1);
         return 1;
 }
 
@@ -138,18 +140,18 @@ static void adopt(void *handle)
 static void look(bool is_first)
 {
         struct library library = {0};
-        void *handle = RTLD_DEFAULT;
+        void *handle = NULL;
         int kept = errno;
 
         dl_iterate_phdr(find_library, &library);
         atomic_store_explicit(&libraries_seen, library.added, memory_order_relaxed);
-        if (is_first && sp_dlsym(RTLD_DEFAULT, "Py_GetVersion")) {
-                adopt(RTLD_DEFAULT);
-        } else if (library.path[0]) {
+        /* From now on it stays, whatever the program does. */
+        if (library.path[0])
                 handle = dlopen(library.path, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
-                if (handle && sp_dlsym(handle, "Py_GetVersion"))
-                        adopt(handle);
-        }
+        if (is_first && sp_dlsym(RTLD_DEFAULT, "Py_GetVersion"))
+                adopt(RTLD_DEFAULT);
+        else if (handle && sp_dlsym(handle, "Py_GetVersion"))
+                adopt(handle);
         errno = kept;
 }
 
@@ -184,17 +186,15 @@ static void look_again(void)
 
 /* reading frames */
 
-/* NULL: the memory is known to be there. */
-struct sights {
-        struct sp_sight *state, *frames;
-        struct sp_sight *code; /* and what else outlives the interpreter */
-};
-
-/* Was what this thread has read until now still the interpreter's? */
-static bool is_true_so_far(void)
+/* Was what this thread has read until now the interpreter's, and is what it reads next? */
+static bool is_running(void)
 {
+        bool answer;
+
         atomic_thread_fence(memory_order_acquire);
-        return python.is_initialized();
+        answer = python.is_initialized();
+        atomic_thread_fence(memory_order_acquire);
+        return answer;
 }
 
 struct link {
@@ -202,25 +202,29 @@ struct link {
         int owner; /* -1: this version has none */
 };
 
-/*
- * In some versions the thread's state names its innermost frame in a structure that lies at the end
- * of the state itself, or in the stack of this thread.
- */
-static uintptr_t innermost(const struct sights *sights, uintptr_t thread)
+/* In some versions the thread's state names a structure, in the stack of this thread or in the
+ * state itself, which names the frame. Return: false if this cannot be read, or should not be. */
+static bool innermost(struct sp_sight *sight, uintptr_t thread, uintptr_t *frame)
 {
         const struct sp_python_layout *layout = python.layout;
-        const unsigned char *seen = sp_sight_see(sights->state, thread, layout->thread_bytes);
-        uintptr_t root = seen ? sp_sight_word(seen, layout->thread_root) : 0;
-        size_t frame = (size_t)layout->root_frame;
+        const unsigned char *seen;
+        uintptr_t root;
 
-        if (layout->root_frame < 0 || !root)
-                return root;
-        if (root > thread && root - thread + frame + sizeof(root) <= layout->thread_bytes)
-                return sp_sight_word(seen, root - thread + frame);
-        if (!is_true_so_far())
-                return 0;
-        seen = sp_sight_see(sights->code, root, frame + sizeof(root));
-        return seen ? sp_sight_word(seen, frame) : 0;
+        if (!is_running() ||
+            !(seen = sp_sight_see(sight, thread, layout->thread_root + sizeof(root))))
+                return false;
+        root = sp_sight_word(seen, layout->thread_root);
+        if (!is_running())
+                return false;
+        if (root && layout->root_frame >= 0) {
+                size_t offset = (size_t)layout->root_frame;
+
+                if (!(seen = sp_sight_see(sight, root, offset + sizeof(root))))
+                        return false;
+                root = sp_sight_word(seen, offset);
+        }
+        *frame = root;
+        return true;
 }
 
 static bool read_link(struct sp_sight *sight, uintptr_t frame, struct link *link)
@@ -237,7 +241,7 @@ static bool read_link(struct sp_sight *sight, uintptr_t frame, struct link *link
         else
                 link->at = (uintptr_t)sp_sight_number(seen, layout->frame_at);
         link->owner = layout->frame_owner ? seen[layout->frame_owner] : -1;
-        return is_true_so_far();
+        return true;
 }
 
 /* Return: 1 with @frame written, 0 if Python does not show this one either, -1 if it is not one. */
@@ -252,7 +256,7 @@ static int read_code(struct sp_sight *sight, const struct link *link, struct sp_
         if (layout->place == SP_PYTHON_AT_UNITS)
                 at *= 2;
         if (layout->place == SP_PYTHON_AT_POINTER) {
-                at -= (intptr_t)(link->code + layout->code_start);
+                at = (intptr_t)(link->at - link->code - layout->code_start);
                 /* The function is still being called (_PyFrame_IsIncomplete()). */
                 if (link->owner != OWNED_BY_GENERATOR &&
                     at < 2 * sp_sight_number(seen, layout->code_first_traceable))
@@ -270,40 +274,30 @@ static int read_code(struct sp_sight *sight, const struct link *link, struct sp_
 }
 
 /* Return: how many frames; @is_whole: the chain was followed to its end or to @most. */
-static unsigned int walk(const struct sights *sights, uintptr_t thread,
-                         struct sp_python_frame *frame, unsigned int most, bool *is_whole)
+static unsigned int walk(struct sp_sight *sight, uintptr_t thread, struct sp_python_frame *frame,
+                         unsigned int most, bool *is_whole)
 {
-        uintptr_t next = innermost(sights, thread);
         unsigned int count = 0;
+        uintptr_t next;
 
         *is_whole = false;
+        if (!innermost(sight, thread, &next))
+                return 0;
         for (unsigned int steps = 0; next && count < most && steps < STEPS_MAX; steps++) {
                 struct link link;
                 int found = 0;
 
-                if (!read_link(sights->frames, next, &link))
+                if (!read_link(sight, next, &link))
                         return count;
                 if (link.owner != OWNED_BY_CSTACK)
-                        found = read_code(sights->code, &link, &frame[count]);
+                        found = read_code(sight, &link, &frame[count]);
                 if (found < 0)
                         return count;
                 count += (unsigned int)found;
                 next = link.previous;
         }
-        *is_whole = true;
+        *is_whole = !next || count == most;
         return count;
-}
-
-/* Of any thread but the first. */
-static __attribute__((noinline)) unsigned int
-take_apart(uintptr_t thread, struct sp_python_frame *frame, unsigned int most)
-{
-        struct sp_sight sight;
-        struct sights sights = {&sight, python.layout->frames_stay ? NULL : &sight, NULL};
-        bool is_whole;
-
-        sp_sight_open(&sight);
-        return walk(&sights, thread, frame, most, &is_whole);
 }
 
 /* The first frames of all: is the layout right? Threads that come here at once agree. */
@@ -311,12 +305,10 @@ static __attribute__((noinline)) unsigned int
 take_on_trial(uintptr_t thread, struct sp_python_frame *frame, unsigned int most)
 {
         struct sp_sight sight;
-        struct sights sights = {&sight, &sight, &sight};
         unsigned int count;
         bool is_whole;
 
-        sp_sight_open(&sight);
-        count = walk(&sights, thread, frame, most, &is_whole);
+        count = walk(&sight, thread, frame, most, &is_whole);
         if (!python.is_initialized() || (is_whole && count == 0))
                 return 0;
         for (unsigned int i = 0; i < count && is_whole; i++)
@@ -326,21 +318,6 @@ take_on_trial(uintptr_t thread, struct sp_python_frame *frame, unsigned int most
                                     "version, or process_vm_readv() is forbidden");
         atomic_store_explicit(&stage, is_whole ? TRUSTED : REFUSED, memory_order_release);
         return is_whole ? count : 0;
-}
-
-/* Thread-local because it is asked for with every frame; initial-exec, so that reading it never
- * allocates. */
-static bool is_first_thread(void)
-{
-        static _Thread_local enum {
-                UNKNOWN,
-                FIRST,
-                OTHER
-        } which __attribute__((tls_model("initial-exec")));
-
-        if (which == UNKNOWN)
-                which = syscall(SYS_gettid) == getpid() ? FIRST : OTHER;
-        return which == FIRST;
 }
 
 unsigned int sp_python_take(struct sp_python_frame *frame, unsigned int most)
@@ -361,9 +338,7 @@ unsigned int sp_python_take(struct sp_python_frame *frame, unsigned int most)
                 return 0;
         if (seen == FOUND)
                 return take_on_trial(thread, frame, most);
-        if (!is_first_thread())
-                return take_apart(thread, frame, most);
-        return walk(&(struct sights){NULL, NULL, NULL}, thread, frame, most, &is_whole);
+        return walk(NULL, thread, frame, most, &is_whole);
 }
 
 bool sp_python_words(const struct sp_python_frame *frame, struct sp_python_words *words)

@@ -5,9 +5,14 @@
 /*
  * Python -- which lines of Python is the calling thread in?
  *
- * Knows CPython 3.8 to 3.13 with the interpreter lock (GIL). In any other process,
- * thread or build there are no frames, and nothing else happens. No lock is taken,
- * the GIL included, nothing is allocated, and nothing is called that runs Python.
+ * Knows CPython 3.8 to 3.13, release builds with the interpreter lock (GIL). In any
+ * other process, thread or build there are no frames, and nothing else happens. No
+ * lock is taken, the GIL included, nothing is allocated, and nothing is called that
+ * runs Python.
+ *
+ * Not seen: threads whose state was made in another thread, in versions before 3.12;
+ * and nothing at all where a filter of system calls forbids process_vm_readv(), with
+ * which the first frames are read.
  */
 
 #include <stdbool.h>

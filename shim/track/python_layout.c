@@ -13,6 +13,7 @@
 
 #include "track/python_layout.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static const struct sp_python_layout layouts[] = {
@@ -22,13 +23,11 @@ static const struct sp_python_layout layouts[] = {
                 .lines = SP_PYTHON_LINES_STEPS,
                 .place = SP_PYTHON_AT_BYTES,
                 .thread_root = 24,
-                .thread_bytes = 32,
                 .root_frame = -1,
                 .frame_previous = 24,
                 .frame_code = 32,
                 .frame_at = 104,
                 .frame_bytes = 112,
-                .frames_stay = true,
                 .code_first_line = 40,
                 .code_file = 104,
                 .code_function = 112,
@@ -43,13 +42,11 @@ static const struct sp_python_layout layouts[] = {
                 .lines = SP_PYTHON_LINES_RANGES,
                 .place = SP_PYTHON_AT_UNITS,
                 .thread_root = 24,
-                .thread_bytes = 32,
                 .root_frame = -1,
                 .frame_previous = 24,
                 .frame_code = 32,
                 .frame_at = 96,
                 .frame_bytes = 104,
-                .frames_stay = true,
                 .code_first_line = 40,
                 .code_file = 104,
                 .code_function = 112,
@@ -64,7 +61,6 @@ static const struct sp_python_layout layouts[] = {
                 .lines = SP_PYTHON_LINES_LOCATIONS,
                 .place = SP_PYTHON_AT_POINTER,
                 .thread_root = 56,
-                .thread_bytes = 360,
                 .root_frame = 8,
                 .frame_previous = 48,
                 .frame_code = 32,
@@ -87,7 +83,6 @@ static const struct sp_python_layout layouts[] = {
                 .lines = SP_PYTHON_LINES_LOCATIONS,
                 .place = SP_PYTHON_AT_POINTER,
                 .thread_root = 56,
-                .thread_bytes = 288,
                 .root_frame = 0,
                 .frame_previous = 8,
                 .frame_code = 0,
@@ -110,7 +105,6 @@ static const struct sp_python_layout layouts[] = {
                 .lines = SP_PYTHON_LINES_LOCATIONS,
                 .place = SP_PYTHON_AT_POINTER,
                 .thread_root = 72,
-                .thread_bytes = 80,
                 .root_frame = -1,
                 .frame_previous = 8,
                 .frame_code = 0,
@@ -226,7 +220,7 @@ static int64_t step_line(const unsigned char *table, size_t size, int64_t line, 
                 reached += table[i];
                 if (reached > at)
                         break;
-                line += (signed char)table[i + 1];
+                line += (int8_t)table[i + 1];
         }
         return line;
 }
@@ -237,7 +231,7 @@ static int64_t range_line(const unsigned char *table, size_t size, int64_t line,
         int64_t end = 0;
 
         for (size_t i = 0; i + 1 < size; i += 2) {
-                int delta = (signed char)table[i + 1];
+                int8_t delta = (int8_t)table[i + 1];
 
                 end += table[i];
                 line += delta == -128 ? 0 : delta;

@@ -8,7 +8,6 @@
  * Pure: a version and bytes go in, places and line numbers come out.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,12 +39,10 @@ struct sp_python_layout {
         enum sp_python_place place;
 
         uint16_t thread_root; /* the innermost frame, or what holds it */
-        uint16_t thread_bytes;
-        int16_t root_frame; /* in what holds it; -1: thread_root is the frame */
+        int16_t root_frame;   /* in what holds it; -1: thread_root is the frame */
 
         uint16_t frame_previous, frame_code, frame_at, frame_owner;
         uint16_t frame_bytes; /* all of the above are in these */
-        bool frames_stay;     /* when the interpreter ends, like code objects */
 
         uint16_t code_first_line, code_file, code_function, code_lines;
         uint16_t code_first_traceable, code_start;

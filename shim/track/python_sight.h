@@ -6,9 +6,7 @@
  * Python sight -- reading memory that may be gone
  *
  * With a sight, memory is read by the kernel, which says no where there is none.
- * The rest of the page comes with it, because the next frame is often there; and
- * two pages are kept, because frames lie in two places in turn. Without a sight,
- * memory is read as it is, for those who know that it is there.
+ * Without one it is read as it is, by those who know that it is there.
  */
 
 #include <stdbool.h>
@@ -16,35 +14,20 @@
 #include <stdint.h>
 #include <string.h>
 
-#define SP_SIGHT_MOST 512 /* bytes at once */
-#define SP_SIGHT_PAGE 4096
+#define SP_SIGHT_MOST 512
 
-struct sp_sight_window {
-        uintptr_t base;
-        size_t size; /* 0: there is nothing yet */
-        unsigned char bytes[SP_SIGHT_PAGE + SP_SIGHT_MOST];
-};
-
-/* Large; sp_sight_open() leaves the bytes as they are. */
 struct sp_sight {
-        unsigned int oldest;
-        struct sp_sight_window window[2];
+        unsigned char bytes[SP_SIGHT_MOST];
 };
-
-static inline void sp_sight_open(struct sp_sight *sight)
-{
-        sight->oldest = 0;
-        sight->window[0].size = sight->window[1].size = 0;
-}
 
 /** sp_sight_look() - @size bytes of @address; keeps errno. Return: where they are now, until the
- * next call with this sight; NULL if they cannot be read. */
+ * next call with this sight; NULL if they cannot be read, or are more than SP_SIGHT_MOST. */
 const unsigned char *sp_sight_look(struct sp_sight *sight, uintptr_t address, size_t size);
 
 /* Could this be the address of an object? Refuses what is small, odd, or the kernel's. */
 static inline bool sp_sight_is_plausible(uintptr_t address)
 {
-        return address >= SP_SIGHT_PAGE && address % sizeof(void *) == 0 && !(address >> 56);
+        return address >= 4096 && address % sizeof(void *) == 0 && !(address >> 56);
 }
 
 /** sp_sight_see() - the same, or @address itself if @sight is NULL */

@@ -49,9 +49,9 @@ void *__wrap_malloc(size_t size)
 
 /* the program */
 
-static const void *in_qsort(uintptr_t offset)
+static const void *in_lfind(uintptr_t offset)
 {
-        return (const char *)&qsort + 1 + offset;
+        return (const char *)&lfind + 1 + offset;
 }
 
 static const void *in_hsearch(uintptr_t offset)
@@ -104,20 +104,20 @@ static const char *text_of_report(void)
 
 Test(sift, takes_what_a_rule_applies_to_out_of_lists_and_sums)
 {
-        use_rules("leak:^qsort$\nforeign:hsearch\n");
-        leak(0x10000, 100, in_qsort(0));
-        leak(0x20000, 200, in_qsort(1));
+        use_rules("leak:^lfind$\nforeign:hsearch\n");
+        leak(0x10000, 100, in_lfind(0));
+        leak(0x20000, 200, in_lfind(1));
         leak(0x30000, 400, in_hsearch(0));
         free_wrongly(in_hsearch(1));
         free_wrongly(in_hsearch(1));
-        free_wrongly(in_qsort(2));
+        free_wrongly(in_lfind(2));
         text_of_report();
         cr_expect_eq(report.leaks, 1);
         cr_expect_eq(report.leak[0].bytes, 400);
         cr_expect_eq(report.leaked_count, 1);
         cr_expect_eq(report.leaked_bytes, 400);
         cr_expect_eq(report.findings, 1);
-        cr_expect_eq(report.finding[0].site, in_qsort(2));
+        cr_expect_eq(report.finding[0].site, in_lfind(2));
         cr_expect_eq(report.totals.findings[SP_FINDING_FOREIGN], 1);
         cr_expect_eq(report.sifted.leaks, 2);
         cr_expect_eq(report.sifted.bytes, 300);
@@ -133,9 +133,9 @@ Test(sift, says_without_the_heap_whether_anything_is_left)
 
         /* They are what takes the heap. */
         setenv("STREAMPOOL_SYMBOLS", "0", 1);
-        use_rules("leak:^qsort$\nforeign:hsearch\n");
+        use_rules("leak:^lfind$\nforeign:hsearch\n");
         cr_expect_not(sp_report_has_findings());
-        leak(0x10000, 100, in_qsort(0));
+        leak(0x10000, 100, in_lfind(0));
         free_wrongly(in_hsearch(1));
         before = allocations;
         cr_expect_not(sp_report_has_findings());
@@ -160,10 +160,10 @@ Test(sift, knows_nothing_of_what_did_not_fit_the_list)
 {
         use_rules("any:*\n");
         for (uintptr_t i = 0; i < SP_LEDGER_FINDINGS; i++)
-                free_wrongly(in_qsort(i % 8));
+                free_wrongly(in_lfind(i % 8));
         cr_expect_not(sp_report_has_findings());
         for (uintptr_t i = 0; i < SP_LEDGER_FINDINGS + 3; i++)
-                free_wrongly(in_qsort(i));
+                free_wrongly(in_lfind(i));
         cr_expect(sp_report_has_findings());
         cr_expect(strstr(text_of_report(), "as the list is full: 3 times"), "%s", seen);
         cr_expect_not(strstr(seen, "freed once"), "%s", seen);
@@ -185,8 +185,8 @@ Test(sift, calls_no_rule_useless_while_the_books_are_kept)
 {
         pthread_t thread;
 
-        use_rules("leak:^qsort$\nleak:nothing\n");
-        leak(0x10000, 100, in_qsort(0));
+        use_rules("leak:^lfind$\nleak:nothing\n");
+        leak(0x10000, 100, in_lfind(0));
         pthread_barrier_init(&barrier, NULL, 2);
         pthread_create(&thread, NULL, keep_the_books, NULL);
         pthread_barrier_wait(&barrier);

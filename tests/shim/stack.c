@@ -48,17 +48,20 @@ static void start(const char *text)
         cr_assert(sp_stack_is_on);
 }
 
-/* backtrace() begins in hook(): its caller is the second. */
+/* backtrace() begins in hook(), or in what a sanitizer has put in front of itself. */
 static void expect_same(const void *place)
 {
         const struct sp_stack *stack = sp_stack_of(place);
+        int first = 1;
 
         cr_assert_not_null(stack);
-        cr_assert_eq(stack->caller, seen[1]);
+        while (first < 4 && seen[first] != stack->caller)
+                first++;
+        cr_assert_eq(stack->caller, seen[first]);
         cr_assert_geq(stack->natives, 2);
-        for (int i = 0; i < stack->natives && i + 2 < seen_count; i++)
-                cr_assert_eq(stack->native[i], seen[i + 2], "frame %d is %p and not %p", i,
-                             stack->native[i], seen[i + 2]);
+        for (int i = 0; i < stack->natives && i + first + 1 < seen_count; i++)
+                cr_assert_eq(stack->native[i], seen[i + first + 1], "frame %d is %p and not %p", i,
+                             stack->native[i], seen[i + first + 1]);
 }
 
 /* Two functions of one shape, called through a table by one instruction. */

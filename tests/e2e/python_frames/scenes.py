@@ -14,6 +14,7 @@ import functools
 import gc
 import marshal
 import os
+import subprocess
 import sys
 import sysconfig
 import threading
@@ -289,8 +290,48 @@ def traced():
         sys.monitoring.free_tool_id(tool)
 
 
+def between():
+    """Frames that are on the stack and not yet, or not at all, in their first line."""
+    def with_cell(a, b):
+        return lambda: (a, b)
+
+    def numbers(a):
+        yield lambda: a
+
+    def collecting(phase, _):
+        times.append(phase)
+        check()
+
+    times, threshold = [], gc.get_threshold()
+    gc.callbacks.append(collecting)
+    gc.set_threshold(1)
+    for i in range(20):
+        with_cell(i, i)
+        next(numbers(i))
+    gc.set_threshold(*threshold)
+    gc.callbacks.remove(collecting)
+    if not times:
+        wrong('no collection called back')
+
+    def trace(frame, event, argument):
+        if event == 'exception':
+            raised.append(check())
+        return trace
+
+    raised, kept = [], sys.gettrace()
+    sys.settrace(trace)
+    try:
+        numbers(1).throw(ValueError)
+    except ValueError:
+        pass
+    finally:
+        sys.settrace(kept)
+    if not raised:
+        wrong('no exception was traced')
+
+
 SCENES = [nested, classes, generators, coroutines, executed, continued, errors, through_c,
-          recursion, hot, long_line, traced]
+          recursion, hot, long_line, traced, between]
 
 
 def run_scenes():
@@ -405,13 +446,11 @@ def run_stress():
 
 
 def run_ending():
-    """The program ends while others are in the middle of taking."""
-    def depth(n):
-        return depth(n - 1) if n else LIBRARIES[0].frames_for_ever()
-
-    for i in range(4):
-        threading.Thread(target=depth, args=(10 + i * 15,), daemon=True).start()
-    time.sleep(0.02)
+    """The interpreter ends while daemon threads are in the middle of taking."""
+    LIBRARIES[0].frames_steady(1)
+    for how in (1, 2, 1, 2):
+        threading.Thread(target=LIBRARIES[0].frames_at_the_end, args=(how,), daemon=True).start()
+    time.sleep(0.05)
     return 'ended'
 
 
@@ -458,6 +497,36 @@ def run_refusals():
     if library.frames_knows(b'3.13.1 (main) [GCC 9]', offsets):
         wrong('3.13 with other offsets is taken for a known one')
     return 'refused'
+
+
+def run_pretended():
+    """How many frames there are here and in another thread; for run_strangers()."""
+    def count():
+        counts.append(str(LIBRARIES[0].frames_steady(10)))
+
+    counts = []
+    count()
+    thread = threading.Thread(target=count)
+    thread.start()
+    thread.join()
+    return ' '.join(counts)
+
+
+def run_strangers():
+    """What cannot be read has no frames, and does no harm."""
+    family = lambda minor: max(minor, 10)
+    mine = family(sys.version_info[1])
+    pretended = ['forbidden', 'code', 'bytes', '3.7', '3.99']
+    pretended += [f'3.{minor}' for minor in range(8, 14) if family(minor) != mine]
+    for what in pretended + ['']:
+        answer = subprocess.run([sys.executable, __file__, sys.argv[1], 'pretended'],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                env={**os.environ, 'FRAMES_PRETEND': what})
+        said = answer.stdout.decode().strip().split('\n')
+        wanted = '0 0' if what else '3 4'
+        if answer.returncode or said[-1] != wanted:
+            wrong(f'{what or "itself"}: {answer.returncode} {said}, not {wanted}')
+    return f'{len(pretended)} strangers'
 
 
 SUITES = {name[4:]: suite for name, suite in globals().items() if name.startswith('run_')}
