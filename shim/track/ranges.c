@@ -69,7 +69,7 @@ static const char *narrow(const wchar_t *wide, char *bytes)
         size_t length = 0;
 
         for (; wide && *wide && length < NAME_MAX - 1; wide++)
-                bytes[length++] = *wide < 0x80 ? (char)(unsigned char)*wide : '?';
+                bytes[length++] = *wide < 0x80 ? (char)*wide : '?'; // NOLINT: one byte
         bytes[length] = '\0';
         return bytes;
 }
