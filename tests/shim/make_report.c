@@ -50,6 +50,29 @@ static void free_it(enum sp_space space, uint64_t address, const char *function,
         sp_ledger_free_ended(known ? &entry : NULL, space, address, function, result);
 }
 
+/* The second time of memory that nothing is known of. */
+static void plant_uses(void)
+{
+        struct sp_finding finding = {
+                .kind = SP_FINDING_OUT_OF_BOUNDS,
+                .address = 0x7c0000000010,
+                .function = "cuMemcpyHtoD",
+                .site = here(150),
+                .times = 1,
+                .has_block = true,
+                .block = {.address = 0x7c0000000000, .bytes = 4096, .kind = SP_KIND_MANAGED},
+                .touched = 4096,
+                .outside = 4096,
+                .beyond = 16,
+                .is_write = true,
+        };
+
+        sp_ledger_add_finding(&finding);
+        finding.kind = SP_FINDING_USE_AFTER_FREE;
+        finding.has_block = false;
+        sp_ledger_add_finding(&finding);
+}
+
 static void plant(void)
 {
         struct sp_shortage shortage = {
@@ -79,6 +102,7 @@ static void plant(void)
                 sp_caller = here(140 + i);
                 free_it(SP_SPACE_DEVICE, 0x1234, "cuMemFreeAsync", INVALID_VALUE);
         }
+        plant_uses();
         sp_ledger_context_gone(4);
 }
 
