@@ -57,7 +57,8 @@ uint64_t sp_use_next(const struct sp_use *use, uint64_t offset)
         if (row < use->rows && offset - slice - row * use->pitch < use->width)
                 return offset;
         /* In the gap behind a row, or behind the last one of a slice. */
-        return row + 1 < use->rows ? slice + (row + 1) * use->pitch : slice + use->slice;
+        return row + 1 < use->rows ? plus(slice + row * use->pitch, use->pitch)
+                                   : plus(slice, use->slice);
 }
 
 /* looking */
@@ -72,7 +73,7 @@ static bool is_past_end(const struct sp_use *use, uint64_t span, uint64_t bytes,
         if (end <= bytes)
                 return false;
         finding->kind = SP_FINDING_OUT_OF_BOUNDS;
-        finding->outside = start < bytes ? start + sp_use_next(use, bytes - start) : start;
+        finding->outside = start < bytes ? plus(start, sp_use_next(use, bytes - start)) : start;
         finding->beyond = end - bytes;
         return true;
 }
@@ -83,10 +84,12 @@ static bool is_misuse_of_drivers(const struct sp_use *use, uint64_t span,
 {
         CUdeviceptr base;
         size_t bytes;
+        CUresult result;
 
         if (use->side == SP_SIDE_HOST || !sp_driver.cuMemGetAddressRange_v2)
                 return false;
-        if (sp_driver.cuMemGetAddressRange_v2(&base, &bytes, use->address) == CUDA_SUCCESS) {
+        result = sp_driver.cuMemGetAddressRange_v2(&base, &bytes, use->address);
+        if (result == CUDA_SUCCESS) {
                 if (!sp_ledger_block(base, finding))
                         return false;
                 /* If they differ, the entry is not of what is there now, or of rows that the driver
@@ -95,8 +98,10 @@ static bool is_misuse_of_drivers(const struct sp_use *use, uint64_t span,
                                    bytes > finding->block.bytes ? bytes : finding->block.bytes,
                                    finding);
         }
-        /* Nothing is there now. An address that may be the host's says nothing by that. */
-        return use->side == SP_SIDE_DEVICE && sp_ledger_was_freed(use->address, finding);
+        /* Nothing is there now, unless it is the context that is not as it should be. An address
+         * that may be the host's says nothing by that. */
+        return (result == CUDA_ERROR_NOT_FOUND || result == CUDA_ERROR_INVALID_VALUE) &&
+               use->side == SP_SIDE_DEVICE && sp_ledger_was_freed(use->address, finding);
 }
 
 static bool is_misuse(const struct sp_use *use, uint64_t span, struct sp_finding *finding)

@@ -267,6 +267,17 @@ Test(uses, what_the_driver_freed_is_remembered)
         cr_expect_str_eq(found[0].freed_by, "cuMemFree");
 }
 
+Test(uses, without_a_context_it_is_not_known_what_is_there)
+{
+        size_t pitch;
+        CUdeviceptr block = pitched(&pitch);
+
+        cr_assert_eq(sp_on_cuMemFree_v2(block), CUDA_SUCCESS);
+        cr_assert_eq(cuCtxSetCurrent(NULL), CUDA_SUCCESS);
+        set(block, 4);
+        cr_expect_eq(findings(), 0);
+}
+
 Test(uses, of_managed_memory_the_address_may_be_the_hosts)
 {
         CUdeviceptr block = managed(1000);
