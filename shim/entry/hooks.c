@@ -110,6 +110,7 @@ static SP_COLD CUresult refuse(void)
                         result = sp_driver.symbol##suffix raw_args;                                \
                 return result;                                                                     \
         }
+
 #include "route/uses.def"
 
 /* What a copy is given is looked at on request, before the driver hears of it. A launch has nothing

@@ -14,6 +14,8 @@
  *
  * The order is that of the calls. A copy that is asked for after the free is late also if the
  * program holds back the stream that frees, by a value in memory that it writes behind the copy.
+ * Whether a stream may use yet what another one has allocated is not asked: the model knows of less
+ * order than there is, which is right for who serves memory and wrong for who blames a program.
  */
 
 #include "route/uses.h"

@@ -157,9 +157,8 @@ struct sp_finding {
         const void *freed_at;
         /* Of uses; else 0. */
         uint64_t touched; /* bytes in all */
-        uint64_t outside; /* OUT_OF_BOUNDS: the first of them that is not the block's, from its
-                             start */
-        uint64_t beyond;  /* the same: how far the last one is behind the block's end */
+        uint64_t outside; /* OUT_OF_BOUNDS: the first that is not the block's, from its start */
+        uint64_t beyond;  /* OUT_OF_BOUNDS: how many bytes behind the block's end the last one is */
         bool is_write;
 };
 
