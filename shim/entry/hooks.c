@@ -24,6 +24,7 @@
 #include "driver/driver.h"
 #include "route/perform.h"
 #include "route/route.h"
+#include "route/uses.h"
 #include "track/stack.h"
 #include "track/submit.h"
 
@@ -108,6 +109,22 @@ static SP_COLD CUresult refuse(void)
                         result = sp_driver.symbol##suffix raw_args;                                \
                 return result;                                                                     \
         }
+
+#include "route/uses.def"
+
+/* What a copy is given is looked at on request, before the driver hears of it. A launch has nothing
+ * to look at here. */
+#define LOOK_LAUNCH(name, symbol) ((void)0)
+#define LOOK_COPY(name, symbol)                                                                    \
+        do {                                                                                       \
+                const char *const called = name;                                                   \
+                                                                                                   \
+                if (!sp_uses_are_looked_at)                                                        \
+                        break;                                                                     \
+                sp_caller = __builtin_return_address(0);                                           \
+                USES_##symbol;                                                                     \
+        } while (0)
+
 /* The second try is a function of its own: the first one has nothing to remember for it. */
 #define SP_EACH_SUBMIT(api, symbol, since, suffix, kind, params, raw_args, target)                 \
         static inline CUresult submit_##symbol##suffix params                                      \
@@ -134,6 +151,7 @@ static SP_COLD CUresult refuse(void)
                                                         : refuse();                                \
                 if (!sp_driver.symbol##suffix)                                                     \
                         return refuse();                                                           \
+                LOOK_##kind(#api, symbol);                                                         \
                 result = submit_##symbol##suffix raw_args;                                         \
                 if (result == CUDA_ERROR_OUT_OF_MEMORY)                                            \
                         return resubmit_##symbol##suffix raw_args;                                 \

@@ -28,6 +28,7 @@
 #include "report/spot.h"
 #include "report/suppress.h"
 #include "route/route.h"
+#include "route/uses.h"
 #include "track/stack.h"
 
 /* Is it what STREAMPOOL_ONLY names? Both names of a process count: a script is known by the
@@ -62,6 +63,7 @@ bool sp_life_start(void)
                 sp_config_help();
         on = is_wanted(config) && sp_stack_start(&config->stack) && sp_route_start();
         if (on) {
+                sp_uses_are_looked_at = config->check;
                 pthread_atfork(NULL, NULL, sp_life_child);
                 atexit(sp_life_leaving);
                 sp_report_occasions_start();

@@ -9,6 +9,7 @@
  *   text.c     for people
  *   json.c     for programs, with json_place.c
  *   sarif.c    for tools that show findings beside the code
+ *   uses.c     of a copy or a set: what it touched
  *   words.c    values of JSON, for both
  *   site.c     a place in the program's code
  *   lines.c    its function, source file and line, by libdw.c
@@ -168,5 +169,14 @@ unsigned int sp_place_natives(const struct sp_stack *stack);
 
 /** sp_place_frames() - the frames above a place, a line each; nothing if no stack was kept. */
 void sp_place_frames(struct sp_text *text, const void *site, const char *indent);
+
+/** sp_use_text() - "writes 4096 bytes". */
+void sp_use_text(struct sp_text *text, const struct sp_finding *finding);
+
+/** sp_use_text_more() - a line with what is to be said of it beyond its places, if anything is. */
+void sp_use_text_more(struct sp_text *text, const struct sp_finding *finding);
+
+/** sp_use_json() - "use": {...}, of other findings null. */
+void sp_use_json(struct sp_text *text, const struct sp_finding *finding);
 
 #endif

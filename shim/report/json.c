@@ -44,7 +44,10 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         sp_words_text(text, "kind", sp_finding_name(finding->kind));
         sp_text_add(text, ", ");
         sp_words_text(text, "function", finding->function);
-        sp_text_add(text, ", \"result\": %d, ", finding->result);
+        if (sp_finding_is_use(finding))
+                sp_text_add(text, ", \"result\": null, ");
+        else
+                sp_text_add(text, ", \"result\": %d, ", finding->result);
         sp_words_number(text, "times", finding->times);
         sp_text_add(text, ", \"address\": \"0x%llx\", ", (unsigned long long)finding->address);
         sp_words_site(text, "site", finding->site);
@@ -65,6 +68,7 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         sp_words_text(text, "freed_by", finding->freed_by);
         sp_text_add(text, ", ");
         sp_words_site(text, "freed_at", finding->freed_at);
+        sp_use_json(text, finding);
         sp_text_add(text, "}");
 }
 

@@ -25,6 +25,12 @@ static const struct {
         const char *title;
         const char *help;
 } rules[] = {
+        [SP_FINDING_USE_AFTER_FREE] = {"use-after-free", "error", "Used after it was freed",
+                                       "The copy or set was asked for after the free that is "
+                                       "named; the memory may be somebody else's by then."},
+        [SP_FINDING_OUT_OF_BOUNDS] = {"out-of-bounds", "error", "Used past its end",
+                                      "The copy or set goes on behind the end of the allocation "
+                                      "that it begins in, into whatever lies there."},
         [SP_FINDING_DOUBLE_FREE] = {"double-free", "error", "Freed twice",
                                     "The memory had been given back before by the free that is "
                                     "named; one of the two is too many."},
@@ -172,6 +178,12 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding, 
         sp_text_init(&words, words_bytes, sizeof(words_bytes));
         sp_text_add(&words, "%s: %s(0x%llx)", rules[finding->kind].title, finding->function,
                     (unsigned long long)finding->address);
+        if (sp_finding_is_use(finding))
+                sp_text_add(&words, " %s %llu bytes", finding->is_write ? "writes" : "reads",
+                            (unsigned long long)finding->touched);
+        if (finding->kind == SP_FINDING_OUT_OF_BOUNDS)
+                sp_text_add(&words, ", from byte %llu on outside",
+                            (unsigned long long)finding->outside);
         if (finding->has_block) {
                 sp_text_add(&words, " of ");
                 sp_text_add_bytes(&words, block->bytes);

@@ -78,6 +78,8 @@ static const char *result_words(int result)
 }
 
 static const char *const finding_titles[SP_FINDING_COUNT] = {
+        [SP_FINDING_USE_AFTER_FREE] = "Used after it was freed",
+        [SP_FINDING_OUT_OF_BOUNDS] = "Used past its end",
         [SP_FINDING_DOUBLE_FREE] = "Freed twice",
         [SP_FINDING_WRONG_KIND] = "Freed by the wrong function",
         [SP_FINDING_INTERIOR] = "Freed in the middle",
@@ -97,12 +99,17 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
 {
         const struct sp_ledger_entry *block = &finding->block;
 
-        sp_text_add(text, "  %s(0x%llx): %s (%d)", finding->function,
-                    (unsigned long long)finding->address, result_words(finding->result),
-                    finding->result);
+        sp_text_add(text, "  %s(0x%llx): ", finding->function,
+                    (unsigned long long)finding->address);
+        if (sp_finding_is_use(finding))
+                sp_use_text(text, finding);
+        else
+                sp_text_add(text, "%s (%d)", result_words(finding->result), finding->result);
         if (finding->times > 1)
                 sp_text_add(text, ", %llu times", (unsigned long long)finding->times);
         add_place(text, finding->site);
+        if (sp_finding_is_use(finding))
+                sp_use_text_more(text, finding);
         if (!finding->has_block)
                 return;
         if (finding->freed_by) {

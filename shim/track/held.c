@@ -124,28 +124,39 @@ void sp_held_freed(const struct spm_allocation *block, const char *function)
 }
 
 /* Of a ring that its owner may be writing: one that is overwritten meanwhile is left out. */
-static SP_MAY_RACE void look_into(const struct sp_past_ring *ring, uint64_t address,
+static SP_MAY_RACE void look_into(const struct sp_past_ring *ring, uint64_t address, bool around,
                                   struct sp_past *newest)
 {
         for (unsigned int i = 0; i < ring->room; i++) {
                 const struct sp_past *past = &ring->past[i];
+                uint64_t start = atomic_load_explicit(&past->address, memory_order_acquire);
+                bool fits = around ? start && address - start < past->bytes : address == start;
 
-                if (atomic_load_explicit(&past->address, memory_order_acquire) != address ||
-                    past->generation <= newest->generation)
-                        continue;
-                *newest = *past;
+                if (fits && past->generation > newest->generation)
+                        *newest = *past;
         }
+}
+
+static void look_into_all(uint64_t address, bool around, struct sp_past *newest)
+{
+        const struct sp_past_ring *ring;
+
+        *newest = (struct sp_past){0};
+        look_into(&common, address, around, newest);
+        for (ring = atomic_load(&rings); ring; ring = ring->next)
+                look_into(ring, address, around, newest);
 }
 
 bool sp_held_past(uint64_t address, struct sp_past *past)
 {
-        const struct sp_past_ring *ring;
-
-        *past = (struct sp_past){0};
-        look_into(&common, address, past);
-        for (ring = atomic_load(&rings); ring; ring = ring->next)
-                look_into(ring, address, past);
+        look_into_all(address, false, past);
         return past->address == address;
+}
+
+bool sp_held_past_around(uint64_t address, struct sp_past *past)
+{
+        look_into_all(address, true, past);
+        return past->address && address - past->address < past->bytes;
 }
 
 bool sp_held_is_free(const struct spm_model *model, uint64_t address)

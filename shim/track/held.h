@@ -89,6 +89,9 @@ void sp_held_freed(const struct spm_allocation *block, const char *function);
  * that is not remembered. */
 bool sp_held_past(uint64_t address, struct sp_past *past);
 
+/** sp_held_past_around() - the same of a block that held @address. */
+bool sp_held_past_around(uint64_t address, struct sp_past *past);
+
 /** sp_held_is_free() - is @address in memory of the pools, and in no live block? */
 bool sp_held_is_free(const struct spm_model *model, uint64_t address);
 

@@ -134,18 +134,20 @@ uint64_t sp_ledger_below_peak(int device, uint64_t more);
 
 /* Worst first. */
 enum sp_finding_kind {
-        SP_FINDING_DOUBLE_FREE,   /* has no block if that was long ago */
-        SP_FINDING_WRONG_KIND,    /* alive, but not freed by this function */
-        SP_FINDING_INTERIOR,      /* inside a live allocation */
-        SP_FINDING_AFTER_CONTEXT, /* its context was destroyed before */
-        SP_FINDING_FOREIGN,       /* never seen */
+        SP_FINDING_USE_AFTER_FREE, /* has no block if that was long ago, or there never was one */
+        SP_FINDING_OUT_OF_BOUNDS,  /* past the end of its block */
+        SP_FINDING_DOUBLE_FREE,    /* has no block if that was long ago */
+        SP_FINDING_WRONG_KIND,     /* alive, but not freed by this function */
+        SP_FINDING_INTERIOR,       /* inside a live allocation */
+        SP_FINDING_AFTER_CONTEXT,  /* its context was destroyed before */
+        SP_FINDING_FOREIGN,        /* never seen */
         SP_FINDING_COUNT,
 };
 
 struct sp_finding {
         enum sp_finding_kind kind;
         uint64_t address; /* of the first time */
-        int result;       /* what the program was told */
+        int result;       /* what the program was told; of a use, which is noted before, 0 */
         const char *function;
         const void *site;
         uint64_t times;               /* from the same place, about the same place */
@@ -153,7 +155,18 @@ struct sp_finding {
         struct sp_ledger_entry block; /* the allocation it is about */
         const char *freed_by;         /* NULL while it lives */
         const void *freed_at;
+        /* Of uses; else 0. */
+        uint64_t touched; /* bytes in all */
+        uint64_t outside; /* OUT_OF_BOUNDS: the first that is not the block's, from its start */
+        uint64_t beyond;  /* OUT_OF_BOUNDS: how many bytes behind the block's end the last one is */
+        bool is_write;
 };
+
+/** sp_finding_is_use() - of memory that was touched? The others are of frees. */
+static inline bool sp_finding_is_use(const struct sp_finding *finding)
+{
+        return finding->kind <= SP_FINDING_OUT_OF_BOUNDS;
+}
 
 /**
  * sp_ledger_bad_free() - a free was refused
@@ -169,6 +182,28 @@ void sp_ledger_bad_free(enum sp_space space, uint64_t address, const char *funct
 /** sp_ledger_heed - is told of each finding, where it is made and without the model's lock; its
  * `times` are all so far. Written once, before the shim is on; NULL if nobody wants to know. */
 extern void (*sp_ledger_heed)(const struct sp_finding *finding);
+
+/* uses: whose memory is it? @finding is given its block and, where it was freed, its kind and how
+ * that came */
+
+enum sp_pooled {
+        SP_POOLED_NOT,  /* not the pools' */
+        SP_POOLED_LIVE, /* in a block */
+        SP_POOLED_FREE, /* in memory of the pools, and in no block */
+};
+
+enum sp_pooled sp_ledger_pooled(uint64_t address, struct sp_finding *finding);
+
+/** sp_ledger_block() - of the driver's: the live one that starts at @base. False for what is no
+ * device memory in one piece of a known size. */
+bool sp_ledger_block(uint64_t base, struct sp_finding *finding);
+
+/** sp_ledger_was_freed() - was device memory at @address freed, whoever had served it? Nothing is
+ * there now that the driver knows of. */
+bool sp_ledger_was_freed(uint64_t address, struct sp_finding *finding);
+
+/** sp_ledger_add_finding() - counts it, and lists it unless it is one that is there. */
+void sp_ledger_add_finding(const struct sp_finding *finding);
 
 /* figures: each call returns false if another thread keeps the ledger for longer than a while */
 

@@ -8,7 +8,7 @@
  *   ledger.c     entries come and go
  *   node.c       the table they are in
  *   physical.c   memory that has handles and mappings
- *   misuse.c     what a refused free was
+ *   misuse.c     what a refused free was, and whose memory is touched
  *
  * One table holds the live entries and the last ones that were freed, so that
  * the pair of calls that matters most, an address coming back at once, finds

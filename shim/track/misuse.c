@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Misuse in the ledger -- what was a refused free?
+ * Misuse in the ledger -- what was a refused free, and whose memory is touched?
  *
  * The driver says "invalid value" and no more. We say which: from the block of a
  * pool or the entry at that address, its history, the other spaces, and the live
@@ -28,8 +28,12 @@ static bool blames_argument(int result)
 }
 
 static const char *const finding_names[SP_FINDING_COUNT] = {
-        [SP_FINDING_DOUBLE_FREE] = "double_free", [SP_FINDING_WRONG_KIND] = "wrong_kind",
-        [SP_FINDING_INTERIOR] = "interior",       [SP_FINDING_AFTER_CONTEXT] = "after_context",
+        [SP_FINDING_USE_AFTER_FREE] = "use_after_free",
+        [SP_FINDING_OUT_OF_BOUNDS] = "out_of_bounds",
+        [SP_FINDING_DOUBLE_FREE] = "double_free",
+        [SP_FINDING_WRONG_KIND] = "wrong_kind",
+        [SP_FINDING_INTERIOR] = "interior",
+        [SP_FINDING_AFTER_CONTEXT] = "after_context",
         [SP_FINDING_FOREIGN] = "foreign",
 };
 
@@ -163,7 +167,7 @@ static bool is_same(const struct sp_finding *a, const struct sp_finding *b)
         return a->kind == b->kind && a->site == b->site && a->result == b->result &&
                strcmp(a->function, b->function) == 0 && a->has_block == b->has_block &&
                a->block.kind == b->block.kind && a->block.site == b->block.site &&
-               a->freed_at == b->freed_at;
+               a->freed_at == b->freed_at && a->is_write == b->is_write;
 }
 
 static void list_locked(struct sp_finding *finding)
@@ -196,11 +200,20 @@ void sp_ledger_bad_free(enum sp_space space, uint64_t address, const char *funct
                 return;
         model = sp_model_enter();
         finding.kind = classify_locked(model, space, &finding);
-        sp_ledger.totals.findings[finding.kind]++;
-        list_locked(&finding);
+        sp_model_leave();
+        sp_ledger_add_finding(&finding);
+}
+
+void sp_ledger_add_finding(const struct sp_finding *finding)
+{
+        struct sp_finding added = *finding;
+
+        sp_model_enter();
+        sp_ledger.totals.findings[added.kind]++;
+        list_locked(&added);
         sp_model_leave();
         if (sp_ledger_heed)
-                sp_ledger_heed(&finding);
+                sp_ledger_heed(&added);
 }
 
 bool sp_ledger_each_finding(void (*visit)(const struct sp_finding *finding, void *user), void *user)
@@ -213,4 +226,80 @@ bool sp_ledger_each_finding(void (*visit)(const struct sp_finding *finding, void
                 visit(&sp_ledger.findings[i], user);
         sp_model_leave();
         return true;
+}
+
+/* uses */
+
+static void was_freed(struct sp_finding *finding, const struct sp_past *past)
+{
+        (void)about_past(finding, past);
+        finding->kind = SP_FINDING_USE_AFTER_FREE;
+}
+
+enum sp_pooled sp_ledger_pooled(uint64_t address, struct sp_finding *finding)
+{
+        const struct spm_model *model = sp_model_enter();
+        enum sp_pooled pooled = SP_POOLED_NOT;
+        struct sp_past past;
+
+        if (sp_held_at(model, address, &finding->block)) {
+                finding->has_block = true;
+                pooled = SP_POOLED_LIVE;
+        } else if (sp_held_is_free(model, address)) {
+                finding->kind = SP_FINDING_USE_AFTER_FREE;
+                if (sp_held_past_around(address, &past))
+                        was_freed(finding, &past);
+                pooled = SP_POOLED_FREE;
+        }
+        sp_model_leave();
+        return pooled;
+}
+
+/* Memory of the device, that the program has by one address and of one piece. */
+static bool is_one_piece(enum sp_kind kind)
+{
+        return kind == SP_KIND_DEVICE || kind == SP_KIND_ASYNC || kind == SP_KIND_PITCH;
+}
+
+bool sp_ledger_block(uint64_t base, struct sp_finding *finding)
+{
+        const struct sp_ledger_node *node;
+        bool found;
+
+        sp_model_enter();
+        node = sp_node_find_locked(SP_SPACE_DEVICE, base);
+        found = node && node->state == SP_NODE_LIVE &&
+                (is_one_piece(node->entry.kind) || node->entry.kind == SP_KIND_MANAGED);
+        if (found)
+                (void)about(finding, SP_FINDING_OUT_OF_BOUNDS, node);
+        sp_model_leave();
+        return found;
+}
+
+/* Addresses of managed and of page-locked memory may be the host's by now. */
+static const struct sp_ledger_node *freed_locked(uint64_t address)
+{
+        const struct sp_ledger_node *node = sp_ledger.newest;
+
+        while (node && !(is_one_piece(node->entry.kind) &&
+                         address - node->entry.address < node->entry.bytes))
+                node = node->older;
+        return node;
+}
+
+bool sp_ledger_was_freed(uint64_t address, struct sp_finding *finding)
+{
+        const struct sp_ledger_node *node;
+        struct sp_past past;
+        bool found;
+
+        sp_model_enter();
+        node = freed_locked(address);
+        found = node || (sp_held_past_around(address, &past) && is_one_piece(past.kind));
+        if (node)
+                finding->kind = about(finding, SP_FINDING_USE_AFTER_FREE, node);
+        else if (found)
+                was_freed(finding, &past);
+        sp_model_leave();
+        return found;
 }

@@ -8,6 +8,8 @@ A program says in its head what is to be found, and no more may be found:
 
     Expect: double_free site=second allocation=made freed_at=first
     Expect: leak memory=device count=3 site=made
+    Expect: out_of_bounds site=copy allocation=made access=write outside=1000
+    Settings: STREAMPOOL_CHECK=1
     Bare: dies
 
 The name of a place stands for the line that ends in the comment "here: NAME". Where
@@ -59,9 +61,14 @@ class Program:
             fields = dict(field.split("=") for field in match[2].split())
             for name in set(fields) & set(PLACES):
                 fields[name] = self.line(fields[name])
-            for name in set(fields) & {"count"}:
+            for name in set(fields) & {"count", "outside"}:
                 fields[name] = int(fields[name])
             yield {"kind": match[1], **fields}
+
+    def settings(self):
+        """What it is run with, beside what all are."""
+        matches = (re.match(r"[ */]*Settings: (.*)", text) for text in self.lines)
+        return dict(word.split("=") for match in matches if match for word in match[1].split())
 
 
 def all_programs(built):
@@ -96,6 +103,7 @@ def found(program, report):
             "site": line_of(program, row["site"]),
             "allocation": line_of(program, block["site"]) if block else None,
             "freed_at": line_of(program, row["freed_at"]),
+            **{name: row["use"][name] for name in ("access", "outside") if row["use"] and name in row["use"]},
         }
     for row in report["leaks"]["places"]:
         yield {
@@ -113,7 +121,7 @@ def is_as(expected, seen):
 
 def problems(program, options):
     run = shimrun.run(program.command, options.shim, "pool", options.driver,
-                      {"STREAMPOOL_STACK": "both"})  # fmt: skip
+                      {"STREAMPOOL_STACK": "both", **program.settings()})  # fmt: skip
     if run.status or not run.report:
         yield f"ended with {run.status}: {run.err.strip()[-300:]}"
         return

@@ -23,6 +23,7 @@ WORDS = {
     "$schema", "$defs", "$ref", "title", "type", "enum", "pattern", "minimum", "properties",
     "required", "additionalProperties", "items",
 }  # fmt: skip
+USES = {"use_after_free", "out_of_bounds"}
 
 
 def is_of(value, name):
@@ -85,6 +86,12 @@ def sums(report):
     saved = report["saved"]
     if saved["ns"] != sum(cost["calls"] * cost["ns"] for cost in saved["costs"]):
         yield "saved: calls times costs is not the time"
+    for row in report["findings"]:
+        use = row["use"]
+        if (use is None) != (row["kind"] not in USES) or (use is None) == (row["result"] is None):
+            yield f"findings: {row['kind']} is of use {use} and result {row['result']}"
+        if use and ("outside" in use, "beyond" in use) != (row["kind"] == "out_of_bounds",) * 2:
+            yield f"findings: {row['kind']} is outside by {use}"
     short = report["shortage"]
     if short and short["complete"] and short["held_bytes"] != sum(row["bytes"] for row in short["kinds"]):
         yield "shortage: the kinds do not add up to what is held"
@@ -117,10 +124,10 @@ def expectations(program, schema, folder):
     report, wrong = check(path, schema)
     yield from wrong
     if status != 1 or report["finding_counts"] != {
-        "double_free": 2, "wrong_kind": 1, "interior": 1, "after_context": 0, "foreign": 9,
+        "use_after_free": 1, "out_of_bounds": 1, "double_free": 2, "wrong_kind": 1, "interior": 1, "after_context": 0, "foreign": 9,
     }:  # fmt: skip
         yield f"rich: exit {status}, {report['finding_counts']}"
-    if [row["kind"] for row in report["findings"][:3]] != ["double_free", "wrong_kind", "interior"]:
+    if [row["kind"] for row in report["findings"][:4]] != ["use_after_free", "out_of_bounds", "double_free", "wrong_kind"]:
         yield "rich: the worst finding is not first"
     if report["leaks"]["places"][0]["kind"] != "pinned" or report["leaks"]["count"] != 34:
         yield f"rich: {report['leaks']}"
@@ -210,7 +217,7 @@ def sarif_problems(path, report):
         yield f"sarif: {counts} and not {wanted}"
     if sum('"ruleId"' in line for line in lines) != len(run["results"]):
         yield "sarif: a result is not on a line of its own"
-    if [result["ruleId"] for result in run["results"]][0] != "double-free":
+    if [result["ruleId"] for result in run["results"]][0] != "use-after-free":
         yield "sarif: the worst finding is not first"
 
 
@@ -229,6 +236,7 @@ def forms(program, folder):
 
 def self_check(schema, report):
     """A checker that accepts everything would be worth nothing."""
+    worst, *others = report["findings"]
     spoilt = [
         {**report, "version": 2},
         {**report, "more": 1},
@@ -244,6 +252,9 @@ def self_check(schema, report):
         {**report, "faults": [{**report["faults"][0], "failed": 4}]},
         {**report, "faults": [{**report["faults"][0], "seed": "9"}]},
         {**report, "finding_counts": {**report["finding_counts"], "foreign": 1}},
+        {**report, "findings": [{**worst, "use": None}, *others]},
+        {**report, "findings": [{**worst, "result": 1}, *others]},
+        {**report, "findings": [{**worst, "use": {**worst["use"], "beyond": 1}}, *others]},
     ]
     for index, each in enumerate(spoilt):
         if not [*problems(each, schema, schema, "report"), *sums(each)]:

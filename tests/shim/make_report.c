@@ -61,6 +61,29 @@ static void make_fail(void)
                 (void)sp_fault_strikes(&sp_faults, &call, &fault);
 }
 
+/* The second time of memory that nothing is known of. */
+static void plant_uses(void)
+{
+        struct sp_finding finding = {
+                .kind = SP_FINDING_OUT_OF_BOUNDS,
+                .address = 0x7c0000000010,
+                .function = "cuMemcpyHtoD",
+                .site = here(150),
+                .times = 1,
+                .has_block = true,
+                .block = {.address = 0x7c0000000000, .bytes = 4096, .kind = SP_KIND_MANAGED},
+                .touched = 4096,
+                .outside = 4096,
+                .beyond = 16,
+                .is_write = true,
+        };
+
+        sp_ledger_add_finding(&finding);
+        finding.kind = SP_FINDING_USE_AFTER_FREE;
+        finding.has_block = false;
+        sp_ledger_add_finding(&finding);
+}
+
 static void plant(void)
 {
         struct sp_shortage shortage = {
@@ -90,6 +113,7 @@ static void plant(void)
                 sp_caller = here(140 + i);
                 free_it(SP_SPACE_DEVICE, 0x1234, "cuMemFreeAsync", INVALID_VALUE);
         }
+        plant_uses();
         sp_ledger_context_gone(4);
         make_fail();
 }

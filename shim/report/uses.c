@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Uses in words -- what did a copy or a set touch that it should not have?
+ */
+
+#include "report/inner.h"
+#include "report/words.h"
+
+static const char *plural(uint64_t count)
+{
+        return count == 1 ? "" : "s";
+}
+
+void sp_use_text(struct sp_text *text, const struct sp_finding *finding)
+{
+        sp_text_add(text, "%s %llu byte%s", finding->is_write ? "writes" : "reads",
+                    (unsigned long long)finding->touched, plural(finding->touched));
+}
+
+/* How far it goes is told in bytes: the size of the block, which follows, may be rounded. */
+static void add_excess(struct sp_text *text, const struct sp_finding *finding)
+{
+        sp_text_add(text, "    outside from byte %llu on, and %llu byte%s past the end of %llu\n",
+                    (unsigned long long)finding->outside, (unsigned long long)finding->beyond,
+                    plural(finding->beyond), (unsigned long long)finding->block.bytes);
+}
+
+void sp_use_text_more(struct sp_text *text, const struct sp_finding *finding)
+{
+        if (finding->kind == SP_FINDING_OUT_OF_BOUNDS)
+                add_excess(text, finding);
+        else if (!finding->has_block)
+                sp_text_add(text, "    in memory of the pool that is in no block; if one was freed "
+                                  "there, it is not remembered\n");
+}
+
+void sp_use_json(struct sp_text *text, const struct sp_finding *finding)
+{
+        sp_text_add(text, ", \"use\": ");
+        if (!sp_finding_is_use(finding)) {
+                sp_text_add(text, "null");
+                return;
+        }
+        sp_text_add(text, "{");
+        sp_words_text(text, "access", finding->is_write ? "write" : "read");
+        sp_text_add(text, ", ");
+        sp_words_number(text, "bytes", finding->touched);
+        if (finding->kind == SP_FINDING_OUT_OF_BOUNDS) {
+                sp_text_add(text, ", ");
+                sp_words_number(text, "outside", finding->outside);
+                sp_text_add(text, ", ");
+                sp_words_number(text, "beyond", finding->beyond);
+        }
+        sp_text_add(text, "}");
+}
