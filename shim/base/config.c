@@ -201,6 +201,19 @@ static const char *read_rank(char *const *environment)
         return "0";
 }
 
+/* NO_COLOR is what programs have agreed on (no-color.org). */
+static bool read_plain(char *const *environment)
+{
+        for (char *const *entry = environment; *entry; entry++) {
+                const char *no_color = value_of(*entry, "NO_COLOR");
+                const char *terminal = value_of(*entry, "TERM");
+
+                if ((no_color && *no_color) || (terminal && strcmp(terminal, "dumb") == 0))
+                        return true;
+        }
+        return false;
+}
+
 void sp_config_read(struct sp_config *config, char *const *environment,
                     void (*warn)(const char *message))
 {
@@ -226,6 +239,7 @@ void sp_config_read(struct sp_config *config, char *const *environment,
                         read_entry(config, *entry, warn);
         }
         config->rank = read_rank(environment);
+        config->is_plain = read_plain(environment);
 }
 
 /* Complaints wait here until the configuration, which says what is logged, is in force. */

@@ -49,6 +49,7 @@ struct sp_config {
 #define SP_OPTION(kind, field, name, preset, values, help) SP_FIELD_##kind(field)
 #include "base/options.def"
 #undef SP_OPTION
+        bool is_plain;    /* NO_COLOR is set, or TERM says that a terminal knows no colours */
         const char *rank; /* of this process among its launcher's; "0" if there is none */
 };
 

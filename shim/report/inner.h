@@ -6,7 +6,8 @@
  * Report, inside -- everything it says, before it is put into words
  *
  *   report.c   gathers this, and writes the words where they belong
- *   text.c     for people
+ *   text.c     for people, with text_findings.c
+ *   advice.c   what a kind of finding is called, and what is to be done
  *   json.c     for programs, with json_place.c
  *   sarif.c    for tools that show findings beside the code
  *   uses.c     of a copy or a set: what it touched
@@ -86,7 +87,8 @@ struct sp_report {
         const char *rank;
         char host[65];
         long process;
-        bool busy; /* another thread kept the ledger: what comes from it is missing */
+        bool is_coloured; /* the words go to a terminal */
+        bool busy;        /* another thread kept the ledger: what comes from it is missing */
         struct sp_figures figures;
         struct sp_ledger_totals totals;
         struct sp_finding finding[SP_LEDGER_FINDINGS]; /* worst first */
@@ -111,6 +113,8 @@ void sp_report_gather(struct sp_report *report);
 bool sp_report_is_silent(const struct sp_report *report);
 
 void sp_report_text(const struct sp_report *report, bool with_lookups, struct sp_text *text);
+void sp_findings_text(struct sp_text *text, const struct sp_report *report);
+void sp_leaks_text(struct sp_text *text, const struct sp_report *report);
 void sp_report_json(const struct sp_report *report, struct sp_text *text);
 void sp_report_sarif(const struct sp_report *report, struct sp_text *text);
 

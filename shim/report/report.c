@@ -318,6 +318,8 @@ static void write_one(struct desk *desk, const char *pattern)
 
         sp_text_init(&name, name_bytes, sizeof(name_bytes));
         sp_report_name(&name, pattern, &desk->report);
+        desk->report.is_coloured =
+                strcmp(name_bytes, "-") == 0 && !sp_config()->is_plain && isatty(STDERR_FILENO);
         sp_text_init(&words, desk->words, sizeof(desk->words));
         switch (form_of(name_bytes)) {
         case SP_FORMAT_JSON:

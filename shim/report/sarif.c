@@ -13,39 +13,11 @@
 #include <streampool/streampool.h>
 #include <string.h>
 
+#include "report/advice.h"
 #include "report/inner.h"
 #include "report/words.h"
 
 #define LEAK SP_FINDING_COUNT
-
-/* In the order of enum sp_finding_kind, and what was never freed. */
-static const struct {
-        const char *id;
-        const char *level;
-        const char *title;
-        const char *help;
-} rules[] = {
-        [SP_FINDING_USE_AFTER_FREE] = {"use-after-free", "error", "Used after it was freed",
-                                       "The copy or set was asked for after the free that is "
-                                       "named; the memory may be somebody else's by then."},
-        [SP_FINDING_OUT_OF_BOUNDS] = {"out-of-bounds", "error", "Used past its end",
-                                      "The copy or set goes on behind the end of the allocation "
-                                      "that it begins in, into whatever lies there."},
-        [SP_FINDING_DOUBLE_FREE] = {"double-free", "error", "Freed twice",
-                                    "The memory had been given back before by the free that is "
-                                    "named; one of the two is too many."},
-        [SP_FINDING_WRONG_KIND] = {"wrong-kind", "error", "Freed by the wrong function",
-                                   "Memory is given back by the function that belongs to the one "
-                                   "that it came from."},
-        [SP_FINDING_INTERIOR] = {"interior", "error", "Freed in the middle",
-                                 "A free takes the address that the allocation returned."},
-        [SP_FINDING_AFTER_CONTEXT] = {"after-context", "error",
-                                      "Freed after the end of its context",
-                                      "A context takes its memory along when it is destroyed."},
-        [SP_FINDING_FOREIGN] = {"foreign", "error", "Freed, but never allocated",
-                                "The address is none that an allocation returned."},
-        [LEAK] = {"leak", "warning", "Never freed", "The memory was held when the process ended."},
-};
 
 /* A relative reference (RFC 3986): what is known is a path, or a name as "<string>". */
 static void add_uri(struct sp_text *text, const char *path)
@@ -140,7 +112,8 @@ static void add_stack(struct sp_text *text, const void *site)
 static void begin_result(struct sp_text *text, unsigned int rule, bool is_first)
 {
         sp_text_add(text, "%s\n      {\"ruleId\": \"%s\", \"ruleIndex\": %u, \"level\": \"%s\", ",
-                    is_first ? "" : ",", rules[rule].id, rule, rules[rule].level);
+                    is_first ? "" : ",", sp_advice(rule)->id, rule,
+                    sp_advice(rule)->is_error ? "error" : "warning");
 }
 
 /* @bytes are no letters that would need to be escaped. */
@@ -176,7 +149,7 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding, 
         int id = 0;
 
         sp_text_init(&words, words_bytes, sizeof(words_bytes));
-        sp_text_add(&words, "%s: %s(0x%llx)", rules[finding->kind].title, finding->function,
+        sp_text_add(&words, "%s: %s(0x%llx)", sp_advice(finding->kind)->title, finding->function,
                     (unsigned long long)finding->address);
         if (sp_finding_is_use(finding))
                 sp_text_add(&words, " %s %llu bytes", finding->is_write ? "writes" : "reads",
@@ -209,7 +182,7 @@ static void add_leak(struct sp_text *text, const struct sp_leak *leak, bool is_f
         struct sp_text words;
 
         sp_text_init(&words, words_bytes, sizeof(words_bytes));
-        sp_text_add(&words, "%s: ", rules[LEAK].title);
+        sp_text_add(&words, "%s: ", sp_advice(LEAK)->title);
         sp_text_add_bytes(&words, leak->bytes);
         sp_text_add(&words, " of %s memory in %llu allocation%s", sp_kind_name(leak->kind),
                     (unsigned long long)leak->count, leak->count == 1 ? "" : "s");
@@ -227,10 +200,10 @@ static void add_tool(struct sp_text *text)
         sp_text_add(text, ", \"rules\": [");
         for (unsigned int i = 0; i <= LEAK; i++) {
                 sp_text_add(text, "%s\n      {\"id\": \"%s\", \"shortDescription\": {",
-                            i ? "," : "", rules[i].id);
-                sp_words_text(text, "text", rules[i].title);
+                            i ? "," : "", sp_advice(i)->id);
+                sp_words_text(text, "text", sp_advice(i)->title);
                 sp_text_add(text, "}, \"help\": {");
-                sp_words_text(text, "text", rules[i].help);
+                sp_words_text(text, "text", sp_advice(i)->cure);
                 sp_text_add(text, "}}");
         }
         sp_text_add(text, "]}},\n");

@@ -12,11 +12,8 @@
 
 #include "report/inner.h"
 
-#define SHOWN 5 /* of each class; the JSON form has all */
-
 /* Columns. */
-enum { PLACE = 58, LABEL = 28 };
-#define FRAME "            "
+#define LABEL 28 /* columns */
 
 static void add_size(struct sp_text *text, uint64_t bytes, int width)
 {
@@ -57,125 +54,6 @@ static void add_head(struct sp_text *text, const struct sp_report *report)
                 sp_text_add(text, "The pool was given up on the way; the log says why.\n");
         if (report->busy)
                 sp_text_add(text, "Another thread kept the books: what is below is not all.\n");
-}
-
-/* findings */
-
-static const char *result_words(int result)
-{
-        switch (result) {
-        case 1:
-                return "invalid value";
-        case 400:
-                return "invalid handle";
-        case 713:
-                return "not registered";
-        case 801:
-                return "not supported";
-        default:
-                return "error";
-        }
-}
-
-static const char *const finding_titles[SP_FINDING_COUNT] = {
-        [SP_FINDING_USE_AFTER_FREE] = "Used after it was freed",
-        [SP_FINDING_OUT_OF_BOUNDS] = "Used past its end",
-        [SP_FINDING_DOUBLE_FREE] = "Freed twice",
-        [SP_FINDING_WRONG_KIND] = "Freed by the wrong function",
-        [SP_FINDING_INTERIOR] = "Freed in the middle",
-        [SP_FINDING_AFTER_CONTEXT] = "Freed after the end of its context",
-        [SP_FINDING_FOREIGN] = "Freed, but never allocated",
-};
-
-static void add_place(struct sp_text *text, const void *site)
-{
-        sp_text_pad(text, PLACE);
-        sp_place_text(text, site);
-        sp_text_add(text, "\n");
-        sp_place_frames(text, site, FRAME);
-}
-
-static void add_finding(struct sp_text *text, const struct sp_finding *finding)
-{
-        const struct sp_ledger_entry *block = &finding->block;
-
-        sp_text_add(text, "  %s(0x%llx): ", finding->function,
-                    (unsigned long long)finding->address);
-        if (sp_finding_is_use(finding))
-                sp_use_text(text, finding);
-        else
-                sp_text_add(text, "%s (%d)", result_words(finding->result), finding->result);
-        if (finding->times > 1)
-                sp_text_add(text, ", %llu times", (unsigned long long)finding->times);
-        add_place(text, finding->site);
-        if (sp_finding_is_use(finding))
-                sp_use_text_more(text, finding);
-        if (!finding->has_block)
-                return;
-        if (finding->freed_by) {
-                sp_text_add(text, "    freed before by %s", finding->freed_by);
-                add_place(text, finding->freed_at);
-        }
-        sp_text_add(text, "    ");
-        if (finding->kind == SP_FINDING_INTERIOR)
-                sp_text_add(text, "%llu bytes into ",
-                            (unsigned long long)(finding->address - block->address));
-        add_size(text, block->bytes, 0);
-        sp_text_add(text, " of %s memory, allocated", sp_kind_name(block->kind));
-        add_place(text, block->site);
-}
-
-static void add_findings(struct sp_text *text, const struct sp_report *report)
-{
-        size_t i = 0;
-
-        while (i < report->findings) {
-                enum sp_finding_kind kind = report->finding[i].kind;
-                uint64_t times = report->totals.findings[kind];
-                size_t first = i;
-
-                sp_text_add(text, "\n%s: %llu time%s\n", finding_titles[kind],
-                            (unsigned long long)times, plural(times));
-                for (; i < report->findings && report->finding[i].kind == kind; i++) {
-                        if (i - first < SHOWN)
-                                add_finding(text, &report->finding[i]);
-                }
-                if (i - first > SHOWN)
-                        sp_text_add(text, "  and from %zu more place%s\n", i - first - SHOWN,
-                                    plural(i - first - SHOWN));
-                if (kind == SP_FINDING_DOUBLE_FREE)
-                        sp_text_add(text,
-                                    "  (a second free of an address that was given out again in "
-                                    "between cannot be told from a right one)\n");
-        }
-}
-
-static void add_leaks(struct sp_text *text, const struct sp_report *report)
-{
-        if (report->leaked_count == 0)
-                return;
-        sp_text_add(text, "\nNever freed: ");
-        add_size(text, report->leaked_bytes, 0);
-        sp_text_add(text, " in %llu allocation%s\n", (unsigned long long)report->leaked_count,
-                    plural(report->leaked_count));
-        for (size_t i = 0; i < report->leaks && i < 2 * SHOWN; i++) {
-                const struct sp_leak *leak = &report->leak[i];
-
-                sp_text_add(text, "  %5llu x ", (unsigned long long)leak->count);
-                add_size(text, leak->smallest, 0);
-                if (leak->smallest != leak->largest) {
-                        sp_text_add(text, " to ");
-                        add_size(text, leak->largest, 0);
-                }
-                sp_text_add(text, " of %s memory", sp_kind_name(leak->kind));
-                if (leak->count > 1) {
-                        sp_text_add(text, ", ");
-                        add_size(text, leak->bytes, 0);
-                }
-                add_place(text, leak->site);
-        }
-        if (report->leaks > 2 * SHOWN)
-                sp_text_add(text, "  and from %zu more places\n", report->leaks - 2 * SHOWN);
 }
 
 /* figures */
@@ -382,8 +260,8 @@ static void add_lookups(struct sp_text *text, const struct sp_report *report)
 void sp_report_text(const struct sp_report *report, bool with_lookups, struct sp_text *text)
 {
         add_head(text, report);
-        add_findings(text, report);
-        add_leaks(text, report);
+        sp_findings_text(text, report);
+        sp_leaks_text(text, report);
         sp_sifted_text(text, report);
         if (report->findings || report->leaked_count)
                 sp_text_add(text, "\naddr2line -Cife FILE OFFSET names the line of FILE+OFFSET.\n");

@@ -7,6 +7,7 @@
 
 import argparse
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -97,6 +98,29 @@ class Occasions(unittest.TestCase):
     def test_an_error_writes_into_files_only(self):
         run = self.ended("failed", 3, STREAMPOOL_REPORT="-", SIM_FAIL="cuCtxSynchronize:1:700")
         self.assertNotIn("Never freed", run.err)
+
+    def on_a_terminal(self, **settings):
+        """What a report on stderr looks like when that is a terminal."""
+        ours, theirs = pty.openpty()
+        env = shimrun.environment(OPTIONS.driver, dict(settings, STREAMPOOL_REPORT="-"))
+        env.update({"LD_PRELOAD": os.path.abspath(OPTIONS.shim), "TERM": settings.get("TERM", "xterm")})
+        process = subprocess.Popen([OPTIONS.app, "wait"], env=env, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=theirs)  # fmt: skip
+        os.close(theirs)
+        text = b""
+        while b"Time saved" not in text:
+            text += os.read(ours, 4096)
+        process.wait()
+        os.close(ours)
+        return text
+
+    def test_colours_are_for_a_terminal(self):
+        self.assertIn(b"\033[1;33mNever freed\033[0m", self.on_a_terminal())
+        self.assertNotIn(b"\033", self.on_a_terminal(NO_COLOR="1"))
+        self.assertNotIn(b"\033", self.on_a_terminal(TERM="dumb"))
+        run = self.ended("wait", 0, STREAMPOOL_REPORT="-")
+        self.assertIn("Never freed", run.err)
+        self.assertNotIn("\033", run.err)
 
 
 if __name__ == "__main__":

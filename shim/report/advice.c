@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Advice -- what is a kind of finding called, and what is to be done about it? */
+
+#include "report/advice.h"
+
+static const struct sp_advice advices[] = {
+        [SP_FINDING_USE_AFTER_FREE] = {"use-after-free", "Used after it was freed",
+                                       "Free it behind the copy or set: by then the memory may be "
+                                       "somebody else's.",
+                                       true},
+        [SP_FINDING_OUT_OF_BOUNDS] = {"out-of-bounds", "Used past its end",
+                                      "Allocate what is used, or use less: what lies behind may be "
+                                      "somebody else's.",
+                                      true},
+        [SP_FINDING_DOUBLE_FREE] = {"double-free", "Freed twice",
+                                    "One of the two frees is too many: after the first the memory "
+                                    "may be somebody else's.",
+                                    true},
+        [SP_FINDING_WRONG_KIND] = {"wrong-kind", "Freed by the wrong function",
+                                   "Free it by the function that belongs to the one that it came "
+                                   "from.",
+                                   true},
+        [SP_FINDING_INTERIOR] = {"interior", "Freed in the middle",
+                                 "Free the address that the allocation returned.", true},
+        [SP_FINDING_AFTER_CONTEXT] = {"after-context", "Freed after the end of its context",
+                                      "Free it before, or not at all: a context takes its memory "
+                                      "along.",
+                                      true},
+        [SP_FINDING_FOREIGN] = {"foreign", "Freed, but never allocated",
+                                "Free what an allocation returned: this address is none of these.",
+                                true},
+        [SP_FINDING_COUNT] = {"leak", "Never freed",
+                              "Free it; or, if it is held on purpose, name it in a file of rules "
+                              "(STREAMPOOL_SUPPRESS).",
+                              false},
+};
+
+_Static_assert(sizeof(advices) / sizeof(advices[0]) == SP_FINDING_COUNT + 1, "one for each kind");
+
+const struct sp_advice *sp_advice(unsigned int kind)
+{
+        return &advices[kind];
+}
