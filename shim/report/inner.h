@@ -156,6 +156,9 @@ struct sp_place sp_place_of(const void *site);
 void sp_places_open(void);
 void sp_places_close(void);
 
+/** sp_places_are_known() - are lines looked up, so that nobody else needs to? */
+bool sp_places_are_known(void);
+
 /** sp_place_lines() - as sp_lines_at(), of a return address; only the function if libdw is not
  * there, and nothing between reports. */
 unsigned int sp_place_lines(const void *site, struct sp_line *line, unsigned int most);

@@ -67,6 +67,11 @@ void sp_places_close(void)
         is_open = false;
 }
 
+bool sp_places_are_known(void)
+{
+        return lines != NULL;
+}
+
 unsigned int sp_place_lines(const void *site, struct sp_line *line, unsigned int most)
 {
         const char *address = sp_stack_address(site);

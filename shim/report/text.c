@@ -257,19 +257,27 @@ static void add_lookups(struct sp_text *text, const struct sp_report *report)
         }
 }
 
+/* What is left to say when the findings were told. */
+static void add_verdict(struct sp_text *text, const struct sp_report *report)
+{
+        bool is_clean = !report->findings && !report->leaked_count;
+
+        if (!is_clean && !sp_places_are_known())
+                sp_text_add(text, "\naddr2line -Cife FILE OFFSET names the line of FILE+OFFSET.\n");
+        else if (is_clean && sp_report_is_silent(report))
+                sp_text_add(text, "No memory was allocated or freed.\n");
+        else if (is_clean && !report->busy && !report->totals.unwritten && !report->totals.unlisted)
+                sp_text_add(text, "Everything%s was freed, and freed once.\n",
+                            sp_report_is_sifted(report) ? " else" : "");
+}
+
 void sp_report_text(const struct sp_report *report, bool with_lookups, struct sp_text *text)
 {
         add_head(text, report);
         sp_findings_text(text, report);
         sp_leaks_text(text, report);
         sp_sifted_text(text, report);
-        if (report->findings || report->leaked_count)
-                sp_text_add(text, "\naddr2line -Cife FILE OFFSET names the line of FILE+OFFSET.\n");
-        else if (sp_report_is_silent(report))
-                sp_text_add(text, "No memory was allocated or freed.\n");
-        else if (!report->busy && !report->totals.unwritten && !report->totals.unlisted)
-                sp_text_add(text, "Everything%s was freed, and freed once.\n",
-                            sp_report_is_sifted(report) ? " else" : "");
+        add_verdict(text, report);
         add_memory(text, report);
         add_pools(text, report);
         add_refusals(text, report);
