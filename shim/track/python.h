@@ -34,6 +34,15 @@ struct sp_python_frame {
                              same address from this one */
 };
 
+/* Where the code of an interpreter is, of any version. */
+struct sp_python_code {
+        uintptr_t begin;
+        size_t size; /* 0: there is none, or one that is part of a program */
+};
+
+/** sp_python_code() - looks for it as sp_python_take() does. */
+struct sp_python_code sp_python_code(void);
+
 /** sp_python_start() - look for an interpreter, now and, while there is none, with later calls of
  * sp_python_take(), ten times a second at most. */
 void sp_python_start(void);

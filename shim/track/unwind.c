@@ -14,6 +14,7 @@
 #include "base/parse.h"
 #include "base/thread.h"
 #include "driver/lookup.h"
+#include "track/python.h"
 
 #define OURS_MAX 16 /* frames of ours between the program and the unwinder */
 #define WALKS    64 /* that a thread remembers; a power of two */
@@ -49,6 +50,10 @@ struct memory {
 };
 
 static __thread struct memory *memory __attribute__((tls_model("initial-exec")));
+
+/* What is allocated after that, by destructors of pthread_key_create(), finds nobody to tell of an
+ * end, so nothing is remembered. */
+static __thread bool is_at_end __attribute__((tls_model("initial-exec")));
 
 /* Atomic. */
 static _Atomic(struct sp_seat *) memories;
@@ -88,6 +93,7 @@ static void end_memory(void *ended)
         struct memory *own = ended;
 
         memory = NULL;
+        is_at_end = true;
         sp_seat_leave(&own->seat);
 }
 
@@ -109,10 +115,13 @@ static void find_stack(struct memory *own)
 
 static struct memory *settle(void)
 {
+        struct memory *own;
         bool made;
-        struct memory *own = (struct memory *)sp_seat_take(&memories, _Alignof(struct memory),
-                                                           sizeof(*own), &made);
 
+        if (is_at_end)
+                return NULL;
+        own = (struct memory *)sp_seat_take(&memories, _Alignof(struct memory), sizeof(*own),
+                                            &made);
         if (!own)
                 return NULL;
         find_stack(own);
@@ -125,14 +134,15 @@ static struct memory *settle(void)
         return own;
 }
 
-/* Its place for a walk; NULL if this is no stack of which it knows the ends. */
-static struct walk *place_for(const void *caller, const void *here)
+static bool has(const struct memory *own, const void *here)
 {
-        struct memory *own = memory ? memory : settle();
+        return (uintptr_t)here >= own->bottom && (uintptr_t)here < own->top;
+}
+
+static struct walk *place_for(struct memory *own, const void *caller, const void *here)
+{
         uintptr_t mixed = (uintptr_t)caller ^ (uintptr_t)here >> 4;
 
-        if (!own || (uintptr_t)here < own->bottom || (uintptr_t)here >= own->top)
-                return NULL;
         return &own->walk[(mixed ^ mixed >> 6) % WALKS];
 }
 
@@ -157,7 +167,8 @@ struct progress {
         unsigned int ours;  /* frames in front of @caller */
         unsigned int count; /* frames behind it */
         bool is_found;
-        struct walk *walk; /* NULL once something is not where it can be looked at */
+        struct sp_python_code python; /* where to stop */
+        struct walk *walk;            /* NULL once something is not where it can be looked at */
 };
 
 /* Where the return address lies: below the frame that it returns into. */
@@ -191,7 +202,8 @@ static int step(struct _Unwind_Context *context, void *argument)
                         remember(progress, unwind_cfa(context), address);
                 return progress->is_found || progress->ours++ < OURS_MAX ? GO_ON : END;
         }
-        if (progress->count == progress->most)
+        if (progress->count == progress->most ||
+            (uintptr_t)address - progress->python.begin < progress->python.size)
                 return END;
         progress->frame[progress->count++] = address;
         remember(progress, unwind_cfa(context), address);
@@ -200,16 +212,21 @@ static int step(struct _Unwind_Context *context, void *argument)
 
 unsigned int sp_unwind(const void *caller, const void *here, const void **frame, unsigned int most)
 {
-        struct walk *walk = place_for(caller, here);
+        struct memory *own = memory ? memory : settle();
+        bool is_known = own && own->top;
+        struct walk *walk = is_known ? place_for(own, caller, here) : NULL;
         struct progress progress = {
                 .caller = caller, .here = here, .frame = frame, .most = most, .walk = walk};
 
+        if (is_known && !has(own, here))
+                return 0;
         if (walk && is_again(walk, caller, here)) {
                 memcpy(frame, walk->frame + 1, walk->count * sizeof(*frame));
                 return walk->count;
         }
         if (walk)
                 walk->caller = NULL;
+        progress.python = sp_python_code();
         unwind_backtrace(step, &progress);
         if (progress.walk && progress.is_found) {
                 walk->here = here;
