@@ -5,7 +5,8 @@
 /*
  * Report, inside -- everything it says, before it is put into words
  *
- *   report.c   gathers this, and writes the words where they belong
+ *   report.c   gathers this, and has it put into words
+ *   put.c      how words get there
  *   text.c     for people
  *   json.c     for programs, with json_place.c
  *   sarif.c    for tools that show findings beside the code
@@ -57,6 +58,7 @@ struct sp_fault_tally {
 };
 
 #define SP_REPORT_HOLDERS 32
+#define SP_SIFT_LINES     24 /* of a place, for rules: functions with a source file */
 
 /* What was taken out of the lists of findings and leaks, and out of their sums. */
 struct sp_sifted {
@@ -69,6 +71,7 @@ struct sp_sifted {
                 uint64_t count, bytes;
         } holding[SP_REPORT_HOLDERS]; /* what libraries keep until the end: no findings */
         size_t holdings;
+        struct sp_line line[SP_SIFT_LINES]; /* where the names of one place are put */
 };
 
 struct sp_saving {
@@ -113,6 +116,9 @@ void sp_report_text(const struct sp_report *report, bool with_lookups, struct sp
 void sp_report_json(const struct sp_report *report, struct sp_text *text);
 void sp_report_sarif(const struct sp_report *report, struct sp_text *text);
 
+/** sp_report_put() - into a file; to stderr if that cannot be, or if the path is "-". */
+void sp_report_put(const char *path, const struct sp_text *words);
+
 /** sp_faults_gather() - what the rules of STREAMPOOL_FAULT did. */
 void sp_faults_gather(struct sp_report *report);
 void sp_faults_text(struct sp_text *text, const struct sp_report *report);
@@ -124,8 +130,9 @@ void sp_report_sift(struct sp_report *report);
 /** sp_report_is_sifted() - was anything taken out? */
 bool sp_report_is_sifted(const struct sp_report *report);
 
-/** sp_finding_rule() - the number of the rule that applies; -1 if none does. */
-int sp_finding_rule(const struct sp_finding *finding);
+/** sp_finding_rule() - the number of the rule that applies; -1 if none does. @line: room for
+ * SP_SIFT_LINES, or NULL outside of reports, where places have no lines. */
+int sp_finding_rule(const struct sp_finding *finding, struct sp_line *line);
 
 void sp_sifted_text(struct sp_text *text, const struct sp_report *report);
 void sp_sifted_json(struct sp_text *text, const struct sp_report *report);
@@ -146,10 +153,12 @@ struct sp_place sp_place_of(const void *site);
 /**
  * sp_places_open() - from now on this thread's places have functions and lines
  *
- * Unless STREAMPOOL_SYMBOLS=0. Until sp_places_close(), with which it makes a pair.
+ * Unless STREAMPOOL_SYMBOLS=0, or a handler of a signal may have come here. Until
+ * sp_places_close(), with which it makes a pair.
  */
 void sp_places_open(void);
 void sp_places_close(void);
+bool sp_places_are_open(void);
 
 /** sp_place_lines() - as sp_lines_at(), of a return address; only the function if libdw is not
  * there, and nothing between reports. */

@@ -14,7 +14,6 @@
 #include "report/report.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -27,9 +26,10 @@
 
 #define WORDS_MAX (64 << 20)
 
-/* On pages of its own. */
+/* On pages of its own: the stack of the thread that writes may be small. */
 struct desk {
         struct sp_report report;
+        char pattern[PATH_MAX], name[PATH_MAX]; /* of one report */
         char words[WORDS_MAX];
 };
 
@@ -271,34 +271,6 @@ static bool ends_in(const char *text, const char *end)
         return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
 }
 
-/* Return: 0 or -errno. */
-static int write_file(const char *path, const struct sp_text *words)
-{
-        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-        int result;
-
-        if (fd < 0)
-                return -errno;
-        result = sp_text_write(words, fd);
-        if (close(fd) < 0 && result == 0)
-                result = -errno;
-        return result;
-}
-
-static void write_words(const char *path, const struct sp_text *words)
-{
-        int result = 0;
-
-        if (strcmp(path, "-") != 0) {
-                result = write_file(path, words);
-                if (result == 0)
-                        return;
-                errno = -result;
-                sp_log(SP_LOG_ERROR, "the report cannot be written to %s: %m", path);
-        }
-        (void)sp_text_write(words, STDERR_FILENO);
-}
-
 static enum sp_format form_of(const char *name)
 {
         enum sp_format format = sp_config()->format;
@@ -310,16 +282,15 @@ static enum sp_format form_of(const char *name)
         return ends_in(name, ".sarif") ? SP_FORMAT_SARIF : SP_FORMAT_TEXT;
 }
 
-static void write_one(struct desk *desk, const char *pattern)
+static void write_one(struct desk *desk)
 {
-        char name_bytes[PATH_MAX];
         struct sp_text words;
         struct sp_text name;
 
-        sp_text_init(&name, name_bytes, sizeof(name_bytes));
-        sp_report_name(&name, pattern, &desk->report);
+        sp_text_init(&name, desk->name, sizeof(desk->name));
+        sp_report_name(&name, desk->pattern, &desk->report);
         sp_text_init(&words, desk->words, sizeof(desk->words));
-        switch (form_of(name_bytes)) {
+        switch (form_of(desk->name)) {
         case SP_FORMAT_JSON:
                 sp_report_json(&desk->report, &words);
                 break;
@@ -330,7 +301,7 @@ static void write_one(struct desk *desk, const char *pattern)
         case SP_FORMAT_TEXT:
                 sp_report_text(&desk->report, sp_config()->diag, &words);
         }
-        write_words(name_bytes, &words);
+        sp_report_put(desk->name, &words);
 }
 
 static bool is_written(const char *name, bool files_only)
@@ -340,19 +311,17 @@ static bool is_written(const char *name, bool files_only)
 
 static void write_all(struct desk *desk, const char *names, bool files_only)
 {
-        char one[PATH_MAX];
-
         while (*names) {
                 int length = (int)strcspn(names, ",");
 
-                if ((size_t)length >= sizeof(one)) {
+                if ((size_t)length >= sizeof(desk->pattern)) {
                         sp_log(SP_LOG_ERROR, "no file can have the name of a report %.*s...", 64,
                                names);
                 } else if (length) {
-                        memcpy(one, names, (size_t)length);
-                        one[length] = '\0';
-                        if (is_written(one, files_only))
-                                write_one(desk, one);
+                        memcpy(desk->pattern, names, (size_t)length);
+                        desk->pattern[length] = '\0';
+                        if (is_written(desk->pattern, files_only))
+                                write_one(desk);
                 }
                 names += length + (names[length] == ',');
         }

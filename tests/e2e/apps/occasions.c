@@ -5,8 +5,11 @@
  *   occasions wait       holds a block, works on until its input ends, says "ready"
  *   occasions abort      holds a block, and calls abort()
  *   occasions handled    the same as wait, with a handler of its own for SIGUSR1
+ *   occasions small      the same as abort, in a thread with the smallest stack there is
+ *   occasions leave      holds a block, and a handler of SIGALRM calls exit() while the heap works
  *   occasions failed     a wait for the device fails, if the driver lets it; then _exit()
  */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +43,52 @@ static void work_on(void)
         printf("signals %d\n", (int)signals);
 }
 
+static void *die(void *unused)
+{
+        (void)unused;
+        abort();
+}
+
+static void die_in_small_thread(void)
+{
+        pthread_attr_t attributes;
+        pthread_t thread;
+
+        pthread_attr_init(&attributes);
+        pthread_attr_setstacksize(&attributes, 16 << 10); /* PTHREAD_STACK_MIN */
+        if (pthread_create(&thread, &attributes, die, NULL) == 0)
+                pthread_join(thread, NULL);
+}
+
+static void leave(int number)
+{
+        (void)number;
+        exit(0);
+}
+
+static void *idle(void *unused)
+{
+        pause();
+        return unused;
+}
+
+/* With a second thread, as the heap takes no locks in front of one. */
+static void leave_while_the_heap_works(void)
+{
+        void *volatile piece[50];
+        pthread_t thread;
+
+        pthread_create(&thread, NULL, idle, NULL);
+        signal(SIGALRM, leave);
+        ualarm(20000, 0);
+        for (;;) {
+                for (int i = 0; i < 50; i++)
+                        piece[i] = malloc(2000 + (size_t)i * 100);
+                for (int i = 0; i < 50; i++)
+                        free(piece[i]);
+        }
+}
+
 int main(int argc, char **argv)
 {
         const char *way = argc > 1 ? argv[1] : "";
@@ -51,6 +100,10 @@ int main(int argc, char **argv)
         CU_OK(cu.MemAlloc(&held, 100000));
         if (strcmp(way, "abort") == 0)
                 abort();
+        if (strcmp(way, "small") == 0)
+                die_in_small_thread();
+        if (strcmp(way, "leave") == 0)
+                leave_while_the_heap_works();
         if (strcmp(way, "failed") == 0) {
                 fprintf(stderr, "synchronised: %d\n", (int)cu.CtxSynchronize());
                 _exit(3);
