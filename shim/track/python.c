@@ -348,7 +348,7 @@ take_on_trial(uintptr_t thread, struct sp_python_frame *frame, unsigned int most
                 is_whole = sp_python_is_sound(python.layout, &python.types, &sight, &frame[i]);
         if (!is_whole)
                 sp_log(SP_LOG_INFO, "no Python frames: this interpreter is not like others of its "
-                                    "version, or process_vm_readv() is forbidden");
+                                    "version, or cannot be read");
         atomic_store_explicit(&stage, is_whole ? TRUSTED : REFUSED, memory_order_release);
         return is_whole ? count : 0;
 }

@@ -10,9 +10,7 @@
  * lock is taken, the GIL included, nothing is allocated, and nothing is called that
  * runs Python.
  *
- * Not seen: threads whose state was made in another thread, in versions before 3.12;
- * and nothing at all where a filter of system calls forbids process_vm_readv(), with
- * which the first frames are read.
+ * Not seen: threads whose state was made in another thread, in versions before 3.12.
  */
 
 #include <stdbool.h>
