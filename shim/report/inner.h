@@ -37,7 +37,7 @@
 #include "track/stack.h"
 
 #define SP_REPORT_VERSION 1 /* of the JSON form: grows when a field goes or changes its meaning */
-#define SP_REPORT_LEAKS   1024
+#define SP_REPORT_LEAKS   8192 /* places */
 #define SP_PLACE_LINES                                                                             \
         16 /* functions of one place that were inlined into each other; C++ can have more */
 
@@ -93,9 +93,9 @@ struct sp_report {
         struct sp_ledger_totals totals;
         struct sp_finding finding[SP_LEDGER_FINDINGS]; /* worst first */
         size_t findings;
-        struct sp_leak leak[SP_REPORT_LEAKS]; /* most bytes first */
+        struct sp_leak leak[SP_REPORT_LEAKS + SP_KIND_COUNT]; /* most bytes first */
         size_t leaks;
-        uint64_t leaked_count, leaked_bytes; /* all of them, also those without room in @leak */
+        uint64_t leaked_count, leaked_bytes; /* all of them */
         struct sp_sifted sifted;
         uint64_t counter[SP_COUNTER_COUNT];
         const char *unseen; /* a function that may submit work behind our back, or NULL */

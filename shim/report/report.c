@@ -25,6 +25,7 @@
 #include "track/submit.h"
 
 #define WORDS_MAX (64 << 20)
+#define REACH     32 /* places in a table that are tried */
 
 /* On pages of its own: the stack of the thread that writes may be small. */
 struct desk {
@@ -60,38 +61,49 @@ static void sort_findings(struct sp_report *report)
         }
 }
 
-/* Open addressing over report->leak, by place and kind, until the entries are sorted. */
+/*
+ * Open addressing over report->leak, by place and kind, until the entries are
+ * sorted. Call stacks can be more than there is room for: what finds none nearby is
+ * added up behind the others, by kind and without a place.
+ */
+static struct sp_leak *leak_of(struct sp_report *report, const struct sp_ledger_entry *entry)
+{
+        uint64_t mixed = ((uintptr_t)entry->site + (uint64_t)entry->kind) * 0x9e3779b97f4a7c15;
+
+        for (size_t i = 0; i < REACH; i++) {
+                struct sp_leak *leak = &report->leak[((mixed >> 32) + i) % SP_REPORT_LEAKS];
+
+                if (leak->count == 0 || (leak->kind == entry->kind && leak->site == entry->site))
+                        return leak;
+        }
+        return &report->leak[SP_REPORT_LEAKS + (size_t)entry->kind];
+}
+
 static void gather_live(const struct sp_ledger_entry *entry, void *user)
 {
         struct sp_report *report = user;
-        size_t start = ((uintptr_t)entry->site * 31 + (size_t)entry->kind) % SP_REPORT_LEAKS;
+        struct sp_leak *leak = leak_of(report, entry);
 
         if (!sp_kind_leaks(entry->kind))
                 return;
         report->leaked_count++;
         report->leaked_bytes += entry->bytes;
-        for (size_t i = 0; i < SP_REPORT_LEAKS; i++) {
-                struct sp_leak *leak = &report->leak[(start + i) % SP_REPORT_LEAKS];
-
-                if (leak->count == 0) {
-                        *leak = (struct sp_leak){.kind = entry->kind,
-                                                 .site = entry->site,
-                                                 .device = entry->device,
-                                                 .smallest = UINT64_MAX};
-                        report->leaks++;
-                } else if (leak->kind != entry->kind || leak->site != entry->site) {
-                        continue;
-                }
-                if (leak->device != entry->device)
-                        leak->device = -1;
-                leak->count++;
-                leak->bytes += entry->bytes;
-                if (leak->smallest > entry->bytes)
-                        leak->smallest = entry->bytes;
-                if (leak->largest < entry->bytes)
-                        leak->largest = entry->bytes;
-                return;
+        if (leak->count == 0) {
+                *leak = (struct sp_leak){.kind = entry->kind,
+                                         .site = leak - report->leak < SP_REPORT_LEAKS ? entry->site
+                                                                                       : NULL,
+                                         .device = entry->device,
+                                         .smallest = UINT64_MAX};
+                report->leaks++;
         }
+        if (leak->device != entry->device)
+                leak->device = -1;
+        leak->count++;
+        leak->bytes += entry->bytes;
+        if (leak->smallest > entry->bytes)
+                leak->smallest = entry->bytes;
+        if (leak->largest < entry->bytes)
+                leak->largest = entry->bytes;
 }
 
 static bool is_larger(const struct sp_leak *a, const struct sp_leak *b)
@@ -104,7 +116,7 @@ static void sort_leaks(struct sp_report *report)
 {
         size_t sorted = 0;
 
-        for (size_t i = 0; i < SP_REPORT_LEAKS; i++) {
+        for (size_t i = 0; i < SP_REPORT_LEAKS + SP_KIND_COUNT; i++) {
                 struct sp_leak moved = report->leak[i];
                 size_t at = sorted;
 
