@@ -11,6 +11,7 @@
 
 #include "track/stack.h"
 
+#include <alloca.h>
 #include <criterion/criterion.h>
 #include <execinfo.h>
 #include <malloc.h>
@@ -31,6 +32,9 @@
 static void *seen[SP_FRAMES_MAX + 8];
 static int seen_count;
 static bool looks = true;
+static bool compares; /* at once, before anything else is on the stack */
+
+static void expect_same(const void *place);
 
 static NOINLINE const void *hook(void)
 {
@@ -38,6 +42,8 @@ static NOINLINE const void *hook(void)
 
         if (looks)
                 seen_count = backtrace(seen, SP_FRAMES_MAX + 8);
+        if (compares)
+                expect_same(place);
         return place;
 }
 
@@ -120,6 +126,70 @@ Test(stack, any_path_is_told_from_any_other)
         }
         for (int i = 0; i < 20000; i++)
                 expect_same(left((unsigned int)rand(), 3 + rand() % 3));
+}
+
+/* A frame that is aligned, and one of a size that is not known before. */
+static NOINLINE const void *aligned(void)
+{
+        _Alignas(64) volatile char line[64];
+        const void *place;
+
+        line[0] = 0;
+        place = hook();
+        line[1] = line[0];
+        return place;
+}
+
+static size_t left_out;
+
+static NOINLINE const void *sized(void)
+{
+        volatile char *room = alloca(16 + 16 * left_out);
+        const void *place;
+
+        room[0] = 0;
+        place = hook();
+        room[1] = 0;
+        return place;
+}
+
+/* Callers whose frames have different sizes. */
+static NOINLINE const void *from_small(const void *(*function)(void))
+{
+        const void *place = function();
+
+        STAY();
+        return place;
+}
+
+static NOINLINE const void *from_large(const void *(*function)(void))
+{
+        volatile char room[40];
+        const void *place;
+
+        room[39] = 0;
+        place = function();
+        return room[39] ? NULL : place;
+}
+
+/* What one caller left on the stack lies where it lay, beside the frame that the other has called.
+ */
+Test(stack, frames_of_more_than_one_size_are_not_mixed_up)
+{
+        const void *(*const callers[])(const void *(*)(void)) = {from_small, from_large};
+        const void *(*const functions[])(void) = {aligned, sized};
+
+        start("native");
+        compares = true;
+        for (unsigned int i = 0; i < 4096; i++) {
+                if (i % 64 == 0) {
+                        volatile char *shift = alloca(16);
+
+                        shift[0] = 0;
+                }
+                left_out = i / 4 % 8;
+                callers[i & 1](functions[i / 32 & 1]);
+        }
 }
 
 Test(stack, no_more_frames_than_asked_for)
