@@ -16,6 +16,7 @@
  * may use and a call of the program in need of memory may not. So they are there
  * only for the thread that writes a report, and not if a handler of a signal has called
  * exit(): it may have interrupted the heap, whose lock would then be waited for for ever.
+ * Nor where the stack of the thread is small.
  */
 
 #define _GNU_SOURCE
@@ -29,7 +30,11 @@
 
 #include "base/config.h"
 #include "base/thread.h"
+#include "track/bounds.h"
 #include "track/stack.h"
+
+/* libdw has arrays of 160 KiB there, beyond which a small stack ends in the memory of others. */
+#define STACK_BYTES ((size_t)512 << 10)
 
 static __thread bool is_open __attribute__((tls_model("initial-exec")));
 static __thread struct sp_lines *lines __attribute__((tls_model("initial-exec")));
@@ -57,7 +62,8 @@ struct sp_place sp_place_of(const void *site)
 
 void sp_places_open(void)
 {
-        is_open = sp_config()->symbols && !sp_thread_is_in_handler();
+        is_open = sp_config()->symbols && !sp_thread_is_in_handler() &&
+                  sp_bounds_have_room(STACK_BYTES);
         if (is_open)
                 lines = sp_lines_open();
 }

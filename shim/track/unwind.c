@@ -7,13 +7,13 @@
 #include "track/unwind.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/parse.h"
 #include "base/thread.h"
 #include "driver/lookup.h"
+#include "track/bounds.h"
 #include "track/python.h"
 
 #define OURS_MAX 16 /* frames of ours between the program and the unwinder */
@@ -36,10 +36,6 @@ static uintptr_t (*unwind_ip)(struct _Unwind_Context *context);
 static uintptr_t (*unwind_cfa)(struct _Unwind_Context *context);
 static uintptr_t (*unwind_register)(struct _Unwind_Context *context, int number);
 
-/* Looked up, because glibc has moved them from library to library; NULL: nothing is remembered. */
-static int (*get_attributes)(pthread_t thread, pthread_attr_t *attributes);
-static int (*get_stack)(const pthread_attr_t *attributes, void **bottom, size_t *size);
-
 enum { GO_ON = 0, END = 5 }; /* _URC_NO_REASON, _URC_END_OF_STACK */
 
 /* A walk, and the words on the stack by which it is known again. */
@@ -55,8 +51,7 @@ struct walk {
 /* Of one thread. */
 struct memory {
         struct sp_seat seat;
-        uintptr_t top; /* of its stack; 0: not known, and nothing is remembered */
-        uintptr_t bottom;
+        struct sp_bounds stack; /* if they are not known nothing is remembered */
         struct walk walk[WALKS];
 };
 
@@ -89,9 +84,6 @@ bool sp_unwind_start(void)
 {
         void *library;
 
-        if (!look_up(RTLD_DEFAULT, "pthread_attr_getstack", &get_stack) ||
-            !look_up(RTLD_DEFAULT, "pthread_getattr_np", &get_attributes))
-                get_stack = NULL;
         if (find_unwinder(RTLD_DEFAULT))
                 return true;
         library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -109,22 +101,6 @@ static void end_memory(void *ended)
         sp_seat_leave(&own->seat);
 }
 
-static void find_stack(struct memory *own)
-{
-        pthread_attr_t attributes;
-        void *bottom;
-        size_t size;
-
-        own->bottom = own->top = 0;
-        if (!get_stack || get_attributes(pthread_self(), &attributes))
-                return;
-        if (!get_stack(&attributes, &bottom, &size)) {
-                own->bottom = (uintptr_t)bottom;
-                own->top = (uintptr_t)bottom + size;
-        }
-        pthread_attr_destroy(&attributes);
-}
-
 static struct memory *settle(void)
 {
         struct memory *own;
@@ -136,7 +112,7 @@ static struct memory *settle(void)
                                             &made);
         if (!own)
                 return NULL;
-        find_stack(own);
+        own->stack = sp_bounds_find();
         memset(own->walk, 0, sizeof(own->walk));
         if (!sp_thread_at_end(end_memory, own)) {
                 sp_seat_leave(&own->seat);
@@ -148,7 +124,7 @@ static struct memory *settle(void)
 
 static bool has(const struct memory *own, const void *here)
 {
-        return (uintptr_t)here >= own->bottom && (uintptr_t)here < own->top;
+        return (uintptr_t)here >= own->stack.bottom && (uintptr_t)here < own->stack.top;
 }
 
 static struct walk *place_for(struct memory *own, const void *caller, const void *here)
@@ -192,7 +168,7 @@ static const void *word_at(uintptr_t at)
 
 static bool is_on_stack(const struct progress *progress, uintptr_t at)
 {
-        return at >= (uintptr_t)progress->here && at <= memory->top - sizeof(void *) &&
+        return at >= (uintptr_t)progress->here && at <= memory->stack.top - sizeof(void *) &&
                at % sizeof(void *) == 0;
 }
 
@@ -241,7 +217,7 @@ static void remember_size(struct progress *progress, uintptr_t below, uintptr_t 
                 return;
         if (is_on_stack(progress, inner) && (uintptr_t)word_at(inner) == below)
                 remember(progress, inner, (const void *)below); // NOLINT
-        if (pointer != progress->pointer && pointer >= below && pointer < memory->top)
+        if (pointer != progress->pointer && pointer >= below && pointer < memory->stack.top)
                 remember(progress, find_pointer(progress, below, pointer),
                          (const void *)pointer); // NOLINT
         progress->pointer = pointer;
@@ -282,7 +258,7 @@ static int step(struct _Unwind_Context *context, void *argument)
 unsigned int sp_unwind(const void *caller, const void *here, const void **frame, unsigned int most)
 {
         struct memory *own = memory ? memory : settle();
-        bool is_known = own && own->top;
+        bool is_known = own && own->stack.top;
         struct walk *walk = is_known ? place_for(own, caller, here) : NULL;
         struct progress progress = {.caller = caller,
                                     .here = here,

@@ -96,6 +96,10 @@ class Occasions(unittest.TestCase):
             self.assertEqual(held(self.path), HELD)
             os.remove(self.path)
 
+    def test_a_signal_where_there_is_little_stack(self):
+        self.ended("ask", 0, STREAMPOOL_REPORT_ON="usr1")
+        self.assertEqual(held(self.path), HELD)
+
     def test_a_handler_calls_exit_while_the_heap_works(self):
         for _ in range(5):
             self.ended("leave", 0)

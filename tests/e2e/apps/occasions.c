@@ -6,6 +6,7 @@
  *   occasions abort      holds a block, and calls abort()
  *   occasions handled    the same as wait, with a handler of its own for SIGUSR1
  *   occasions small      the same as abort, in a thread with the smallest stack there is
+ *   occasions ask        threads with little stack raise SIGUSR1, and work on
  *   occasions leave      holds a block, and a handler of SIGALRM calls exit() while the heap works
  *   occasions failed     a wait for the device fails, if the driver lets it; then _exit()
  */
@@ -49,15 +50,42 @@ static void *die(void *unused)
         abort();
 }
 
-static void die_in_small_thread(void)
+static void *ask(void *context)
+{
+        CUdeviceptr block;
+
+        CU_OK(cu.CtxSetCurrent(context));
+        raise(SIGUSR1);
+        for (int i = 0; i < 3000; i++) {
+                CU_OK(cu.MemAlloc(&block, 4096));
+                CU_OK(cu.MemFree(block));
+        }
+        return NULL;
+}
+
+static void run_in_thread(size_t stack, void *(*function)(void *), void *given)
 {
         pthread_attr_t attributes;
         pthread_t thread;
 
         pthread_attr_init(&attributes);
-        pthread_attr_setstacksize(&attributes, 16 << 10); /* PTHREAD_STACK_MIN */
-        if (pthread_create(&thread, &attributes, die, NULL) == 0)
+        pthread_attr_setstacksize(&attributes, stack);
+        if (pthread_create(&thread, &attributes, function, given) == 0)
                 pthread_join(thread, NULL);
+}
+
+static void ask_in_small_threads(void)
+{
+        CUcontext context;
+        CUdeviceptr block;
+
+        CU_OK(cu.CtxGetCurrent(&context));
+        for (int i = 0; i < 100; i++) {
+                CU_OK(cu.MemAlloc(&block, 4096));
+                CU_OK(cu.MemFree(block));
+        }
+        for (size_t stack = 16 << 10; stack <= 512 << 10; stack *= 2)
+                run_in_thread(stack, ask, context);
 }
 
 static void leave(int number)
@@ -101,13 +129,16 @@ int main(int argc, char **argv)
         if (strcmp(way, "abort") == 0)
                 abort();
         if (strcmp(way, "small") == 0)
-                die_in_small_thread();
+                run_in_thread(16 << 10, die, NULL); /* PTHREAD_STACK_MIN */
+        if (strcmp(way, "ask") == 0)
+                ask_in_small_threads();
         if (strcmp(way, "leave") == 0)
                 leave_while_the_heap_works();
         if (strcmp(way, "failed") == 0) {
                 fprintf(stderr, "synchronised: %d\n", (int)cu.CtxSynchronize());
                 _exit(3);
         }
-        work_on();
+        if (strcmp(way, "ask") != 0)
+                work_on();
         return 0;
 }
