@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/write.h"
 
 static const char prefix[] = "streampool: ";
 
@@ -39,7 +40,7 @@ void sp_log(enum sp_log_level level, const char *format, ...)
                 if (used > sizeof(line) - 1)
                         used = sizeof(line) - 1;
                 line[used++] = '\n';
-                (void)!write(STDERR_FILENO, line, used);
+                (void)sp_write(STDERR_FILENO, line, used);
         }
         errno = saved;
 }

@@ -9,10 +9,10 @@
 
 #include "base/text.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "base/write.h"
 
 void sp_text_init(struct sp_text *text, char *bytes, size_t size)
 {
@@ -79,21 +79,5 @@ void sp_text_add_bytes(struct sp_text *text, unsigned long long bytes)
 
 int sp_text_write(const struct sp_text *text, int fd)
 {
-        int saved = errno;
-        size_t done = 0;
-        int result = 0;
-
-        while (done < text->length) {
-                ssize_t n = write(fd, text->bytes + done, text->length - done);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n <= 0) {
-                        result = n < 0 ? -errno : -EIO;
-                        break;
-                }
-                done += (size_t)n;
-        }
-        errno = saved;
-        return result;
+        return sp_write(fd, text->bytes, text->length);
 }

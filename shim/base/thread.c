@@ -5,6 +5,7 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -28,6 +29,29 @@ void sp_thread_nap(void)
 
         syscall(SYS_nanosleep, &nap, NULL);
         errno = saved;
+}
+
+static bool has_handler(int number)
+{
+        struct sigaction action;
+
+        if (sigaction(number, NULL, &action))
+                return false;
+        return action.sa_flags & SA_SIGINFO ||
+               (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+}
+
+bool sp_thread_is_in_handler(void)
+{
+        sigset_t blocked;
+
+        if (sigprocmask(SIG_BLOCK, NULL, &blocked))
+                return false;
+        for (int number = 1; number < NSIG; number++) {
+                if (sigismember(&blocked, number) == 1 && has_handler(number))
+                        return true;
+        }
+        return false;
 }
 
 static struct sp_seat *take_left(struct sp_seat *left)

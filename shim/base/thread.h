@@ -23,6 +23,14 @@ bool sp_thread_at_end(void (*end)(void *argument), void *argument);
  * cancelled, and no new errno. */
 void sp_thread_nap(void);
 
+/**
+ * sp_thread_is_in_handler() - may this thread be in a handler of a signal?
+ *
+ * A handler runs with its own signal blocked (unless it was installed with SA_NODEFER or
+ * SA_RESETHAND, which is not seen). Takes no heap, which is what a handler may not have.
+ */
+bool sp_thread_is_in_handler(void);
+
 /* The first member of what is kept. Atomic: is_taken. Written once: next. */
 struct sp_seat {
         struct sp_seat *next;

@@ -5,7 +5,8 @@
 /*
  * Report, inside -- everything it says, before it is put into words
  *
- *   report.c   gathers this, and writes the words where they belong
+ *   report.c   gathers this, and has it put into words
+ *   put.c      how words get there
  *   text.c     for people, with text_findings.c
  *   advice.c   what a kind of finding is called, and what is to be done
  *   json.c     for programs, with json_place.c
@@ -38,7 +39,7 @@
 #include "track/stack.h"
 
 #define SP_REPORT_VERSION 1 /* of the JSON form: grows when a field goes or changes its meaning */
-#define SP_REPORT_LEAKS   1024
+#define SP_REPORT_LEAKS   8192 /* places */
 #define SP_PLACE_LINES                                                                             \
         16 /* functions of one place that were inlined into each other; C++ can have more */
 
@@ -59,6 +60,7 @@ struct sp_fault_tally {
 };
 
 #define SP_REPORT_HOLDERS 32
+#define SP_SIFT_LINES     24 /* of a place, for rules: functions with a source file */
 
 /* What was taken out of the lists of findings and leaks, and out of their sums. */
 struct sp_sifted {
@@ -71,6 +73,7 @@ struct sp_sifted {
                 uint64_t count, bytes;
         } holding[SP_REPORT_HOLDERS]; /* what libraries keep until the end: no findings */
         size_t holdings;
+        struct sp_line line[SP_SIFT_LINES]; /* where the names of one place are put */
 };
 
 struct sp_saving {
@@ -93,9 +96,9 @@ struct sp_report {
         struct sp_ledger_totals totals;
         struct sp_finding finding[SP_LEDGER_FINDINGS]; /* worst first */
         size_t findings;
-        struct sp_leak leak[SP_REPORT_LEAKS]; /* most bytes first */
+        struct sp_leak leak[SP_REPORT_LEAKS + SP_KIND_COUNT]; /* most bytes first */
         size_t leaks;
-        uint64_t leaked_count, leaked_bytes; /* all of them, also those without room in @leak */
+        uint64_t leaked_count, leaked_bytes; /* all of them */
         struct sp_sifted sifted;
         uint64_t counter[SP_COUNTER_COUNT];
         const char *unseen; /* a function that may submit work behind our back, or NULL */
@@ -118,6 +121,9 @@ void sp_leaks_text(struct sp_text *text, const struct sp_report *report);
 void sp_report_json(const struct sp_report *report, struct sp_text *text);
 void sp_report_sarif(const struct sp_report *report, struct sp_text *text);
 
+/** sp_report_put() - into a file; to stderr if that cannot be, or if the path is "-". */
+void sp_report_put(const char *path, const struct sp_text *words);
+
 /** sp_faults_gather() - what the rules of STREAMPOOL_FAULT did. */
 void sp_faults_gather(struct sp_report *report);
 void sp_faults_text(struct sp_text *text, const struct sp_report *report);
@@ -129,8 +135,9 @@ void sp_report_sift(struct sp_report *report);
 /** sp_report_is_sifted() - was anything taken out? */
 bool sp_report_is_sifted(const struct sp_report *report);
 
-/** sp_finding_rule() - the number of the rule that applies; -1 if none does. */
-int sp_finding_rule(const struct sp_finding *finding);
+/** sp_finding_rule() - the number of the rule that applies; -1 if none does. @line: room for
+ * SP_SIFT_LINES, or NULL outside of reports, where places have no lines. */
+int sp_finding_rule(const struct sp_finding *finding, struct sp_line *line);
 
 void sp_sifted_text(struct sp_text *text, const struct sp_report *report);
 void sp_sifted_json(struct sp_text *text, const struct sp_report *report);
@@ -151,10 +158,12 @@ struct sp_place sp_place_of(const void *site);
 /**
  * sp_places_open() - from now on this thread's places have functions and lines
  *
- * Unless STREAMPOOL_SYMBOLS=0. Until sp_places_close(), with which it makes a pair.
+ * Unless STREAMPOOL_SYMBOLS=0, or a handler of a signal may have come here. Until
+ * sp_places_close(), with which it makes a pair.
  */
 void sp_places_open(void);
 void sp_places_close(void);
+bool sp_places_are_open(void);
 
 /** sp_places_are_known() - are lines looked up, so that nobody else needs to? */
 bool sp_places_are_known(void);

@@ -18,16 +18,12 @@ static void add_line(struct sp_text *text, const struct sp_line *line)
                 sp_text_add(text, ", \"line\": null");
 }
 
-static void add_frame(struct sp_text *text, const void *site)
+/* Of its own, for the room that it takes on the stack. */
+static __attribute__((noinline)) void add_lines(struct sp_text *text, const void *site)
 {
-        struct sp_place place = sp_place_of(site);
         struct sp_line line[SP_PLACE_LINES] = {0};
         unsigned int count = sp_place_lines(site, line, SP_PLACE_LINES);
 
-        sp_words_text(text, "path", place.path);
-        sp_text_add(text, ", \"offset\": \"0x%llx\", ", (unsigned long long)place.offset);
-        sp_words_text(text, "symbol", place.symbol);
-        sp_text_add(text, ", ");
         add_line(text, &line[0]);
         sp_text_add(text, ", \"inlined_into\": [");
         for (unsigned int i = 1; i < count; i++) {
@@ -36,6 +32,21 @@ static void add_frame(struct sp_text *text, const void *site)
                 sp_text_add(text, "}");
         }
         sp_text_add(text, "]");
+}
+
+static void add_frame(struct sp_text *text, const void *site)
+{
+        struct sp_place place = sp_place_of(site);
+
+        sp_words_text(text, "path", place.path);
+        sp_text_add(text, ", \"offset\": \"0x%llx\", ", (unsigned long long)place.offset);
+        sp_words_text(text, "symbol", place.symbol);
+        sp_text_add(text, ", ");
+        if (sp_places_are_open())
+                add_lines(text, site);
+        else
+                sp_text_add(text, "\"function\": null, \"source\": null, \"line\": null, "
+                                  "\"inlined_into\": []");
 }
 
 static void add_python(struct sp_text *text, const struct sp_stack_line *line)

@@ -16,11 +16,16 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/config.h"
 #include "base/life.h"
 #include "base/log.h"
 #include "report/report.h"
+
+#define PATIENCE_S 10
 
 static void ask(int number)
 {
@@ -28,11 +33,25 @@ static void ask(int number)
         sp_occasion_ask(SP_OCCASION_SIGNAL);
 }
 
+/* The process ends in the same way if there is no report by then: the loader's lock may be held by
+ * a thread that waits for this one. By syscall(), as the C library has this in a library of its
+ * own. */
+static void end_in_any_case(int number)
+{
+        const struct itimerspec patience = {.it_value.tv_sec = PATIENCE_S};
+        struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = number};
+        int timer;
+
+        if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &timer) == 0)
+                syscall(SYS_timer_settime, timer, 0, &patience, NULL);
+}
+
 /* SA_RESETHAND: raised again, it ends the process as if nobody had looked. */
 static void die(int number)
 {
         int saved = errno;
 
+        end_in_any_case(number);
         if (!sp_life_is_child())
                 sp_report_write_dying();
         errno = saved;
@@ -62,7 +81,7 @@ void sp_report_occasions_start(void)
         unsigned int on = sp_config()->report_on;
 
         if (on & SP_ON_ABORT)
-                take(SIGABRT, "SIGABRT", die, SA_RESETHAND);
+                take(SIGABRT, "SIGABRT", die, SA_RESETHAND | SA_NODEFER);
         if (on & SP_ON_USR1)
                 take(SIGUSR1, "SIGUSR1", ask, SA_RESTART);
         if (on & SP_ON_USR2)

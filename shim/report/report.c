@@ -14,7 +14,6 @@
 #include "report/report.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,10 +25,12 @@
 #include "track/submit.h"
 
 #define WORDS_MAX (64 << 20)
+#define REACH     32 /* places in a table that are tried */
 
-/* On pages of its own. */
+/* On pages of its own: the stack of the thread that writes may be small. */
 struct desk {
         struct sp_report report;
+        char pattern[PATH_MAX], name[PATH_MAX]; /* of one report */
         char words[WORDS_MAX];
 };
 
@@ -60,38 +61,49 @@ static void sort_findings(struct sp_report *report)
         }
 }
 
-/* Open addressing over report->leak, by place and kind, until the entries are sorted. */
+/*
+ * Open addressing over report->leak, by place and kind, until the entries are
+ * sorted. Call stacks can be more than there is room for: what finds none nearby is
+ * added up behind the others, by kind and without a place.
+ */
+static struct sp_leak *leak_of(struct sp_report *report, const struct sp_ledger_entry *entry)
+{
+        uint64_t mixed = ((uintptr_t)entry->site + (uint64_t)entry->kind) * 0x9e3779b97f4a7c15;
+
+        for (size_t i = 0; i < REACH; i++) {
+                struct sp_leak *leak = &report->leak[((mixed >> 32) + i) % SP_REPORT_LEAKS];
+
+                if (leak->count == 0 || (leak->kind == entry->kind && leak->site == entry->site))
+                        return leak;
+        }
+        return &report->leak[SP_REPORT_LEAKS + (size_t)entry->kind];
+}
+
 static void gather_live(const struct sp_ledger_entry *entry, void *user)
 {
         struct sp_report *report = user;
-        size_t start = ((uintptr_t)entry->site * 31 + (size_t)entry->kind) % SP_REPORT_LEAKS;
+        struct sp_leak *leak = leak_of(report, entry);
 
         if (!sp_kind_leaks(entry->kind))
                 return;
         report->leaked_count++;
         report->leaked_bytes += entry->bytes;
-        for (size_t i = 0; i < SP_REPORT_LEAKS; i++) {
-                struct sp_leak *leak = &report->leak[(start + i) % SP_REPORT_LEAKS];
-
-                if (leak->count == 0) {
-                        *leak = (struct sp_leak){.kind = entry->kind,
-                                                 .site = entry->site,
-                                                 .device = entry->device,
-                                                 .smallest = UINT64_MAX};
-                        report->leaks++;
-                } else if (leak->kind != entry->kind || leak->site != entry->site) {
-                        continue;
-                }
-                if (leak->device != entry->device)
-                        leak->device = -1;
-                leak->count++;
-                leak->bytes += entry->bytes;
-                if (leak->smallest > entry->bytes)
-                        leak->smallest = entry->bytes;
-                if (leak->largest < entry->bytes)
-                        leak->largest = entry->bytes;
-                return;
+        if (leak->count == 0) {
+                *leak = (struct sp_leak){.kind = entry->kind,
+                                         .site = leak - report->leak < SP_REPORT_LEAKS ? entry->site
+                                                                                       : NULL,
+                                         .device = entry->device,
+                                         .smallest = UINT64_MAX};
+                report->leaks++;
         }
+        if (leak->device != entry->device)
+                leak->device = -1;
+        leak->count++;
+        leak->bytes += entry->bytes;
+        if (leak->smallest > entry->bytes)
+                leak->smallest = entry->bytes;
+        if (leak->largest < entry->bytes)
+                leak->largest = entry->bytes;
 }
 
 static bool is_larger(const struct sp_leak *a, const struct sp_leak *b)
@@ -104,7 +116,7 @@ static void sort_leaks(struct sp_report *report)
 {
         size_t sorted = 0;
 
-        for (size_t i = 0; i < SP_REPORT_LEAKS; i++) {
+        for (size_t i = 0; i < SP_REPORT_LEAKS + SP_KIND_COUNT; i++) {
                 struct sp_leak moved = report->leak[i];
                 size_t at = sorted;
 
@@ -271,34 +283,6 @@ static bool ends_in(const char *text, const char *end)
         return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
 }
 
-/* Return: 0 or -errno. */
-static int write_file(const char *path, const struct sp_text *words)
-{
-        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-        int result;
-
-        if (fd < 0)
-                return -errno;
-        result = sp_text_write(words, fd);
-        if (close(fd) < 0 && result == 0)
-                result = -errno;
-        return result;
-}
-
-static void write_words(const char *path, const struct sp_text *words)
-{
-        int result = 0;
-
-        if (strcmp(path, "-") != 0) {
-                result = write_file(path, words);
-                if (result == 0)
-                        return;
-                errno = -result;
-                sp_log(SP_LOG_ERROR, "the report cannot be written to %s: %m", path);
-        }
-        (void)sp_text_write(words, STDERR_FILENO);
-}
-
 static enum sp_format form_of(const char *name)
 {
         enum sp_format format = sp_config()->format;
@@ -310,18 +294,17 @@ static enum sp_format form_of(const char *name)
         return ends_in(name, ".sarif") ? SP_FORMAT_SARIF : SP_FORMAT_TEXT;
 }
 
-static void write_one(struct desk *desk, const char *pattern)
+static void write_one(struct desk *desk)
 {
-        char name_bytes[PATH_MAX];
         struct sp_text words;
         struct sp_text name;
 
-        sp_text_init(&name, name_bytes, sizeof(name_bytes));
-        sp_report_name(&name, pattern, &desk->report);
+        sp_text_init(&name, desk->name, sizeof(desk->name));
+        sp_report_name(&name, desk->pattern, &desk->report);
         desk->report.is_coloured =
-                strcmp(name_bytes, "-") == 0 && !sp_config()->is_plain && isatty(STDERR_FILENO);
+                strcmp(desk->name, "-") == 0 && !sp_config()->is_plain && isatty(STDERR_FILENO);
         sp_text_init(&words, desk->words, sizeof(desk->words));
-        switch (form_of(name_bytes)) {
+        switch (form_of(desk->name)) {
         case SP_FORMAT_JSON:
                 sp_report_json(&desk->report, &words);
                 break;
@@ -332,7 +315,7 @@ static void write_one(struct desk *desk, const char *pattern)
         case SP_FORMAT_TEXT:
                 sp_report_text(&desk->report, sp_config()->diag, &words);
         }
-        write_words(name_bytes, &words);
+        sp_report_put(desk->name, &words);
 }
 
 static bool is_written(const char *name, bool files_only)
@@ -342,19 +325,17 @@ static bool is_written(const char *name, bool files_only)
 
 static void write_all(struct desk *desk, const char *names, bool files_only)
 {
-        char one[PATH_MAX];
-
         while (*names) {
                 int length = (int)strcspn(names, ",");
 
-                if ((size_t)length >= sizeof(one)) {
+                if ((size_t)length >= sizeof(desk->pattern)) {
                         sp_log(SP_LOG_ERROR, "no file can have the name of a report %.*s...", 64,
                                names);
                 } else if (length) {
-                        memcpy(one, names, (size_t)length);
-                        one[length] = '\0';
-                        if (is_written(one, files_only))
-                                write_one(desk, one);
+                        memcpy(desk->pattern, names, (size_t)length);
+                        desk->pattern[length] = '\0';
+                        if (is_written(desk->pattern, files_only))
+                                write_one(desk);
                 }
                 names += length + (names[length] == ',');
         }

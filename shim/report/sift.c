@@ -15,13 +15,13 @@
 #include "base/config.h"
 
 #define FRAMES_MAX 40 /* of a place */
-#define LINES_MAX  24 /* of those: with a function and a source file, which take room */
 
 /* The frames of a place, innermost first, and the names that they refer to. */
 struct frames {
         size_t count, lines;
         struct sp_frame frame[FRAMES_MAX];
-        struct sp_line line[LINES_MAX];
+        struct sp_line
+                *line; /* SP_SIFT_LINES of them, or NULL: there are no names but exported ones */
 };
 
 static void add_frame(struct frames *frames, const char *function, const char *library,
@@ -36,12 +36,13 @@ static void add_frame(struct frames *frames, const char *function, const char *l
 static void add_native(struct frames *frames, const void *address)
 {
         struct sp_place place = sp_place_of(address);
-        struct sp_line *line = &frames->line[frames->lines];
+        struct sp_line *line = frames->line + frames->lines;
         unsigned int count = 0;
 
         /* The library alone needs no look at its tables. */
-        if (sp_suppress_rules())
-                count = sp_place_lines(address, line, (unsigned int)(LINES_MAX - frames->lines));
+        if (frames->line && sp_suppress_rules())
+                count = sp_place_lines(address, line,
+                                       (unsigned int)(SP_SIFT_LINES - frames->lines));
 
         if (!place.path)
                 return;
@@ -65,9 +66,9 @@ static void find_frames(struct frames *frames, const void *site)
                 add_frame(frames, stack->line[i]->function, NULL, stack->line[i]->file);
 }
 
-int sp_finding_rule(const struct sp_finding *finding)
+int sp_finding_rule(const struct sp_finding *finding, struct sp_line *line)
 {
-        struct frames frames;
+        struct frames frames = {.line = line};
         struct sp_case seen = {
                 .finding = finding->kind,
                 .has_block = finding->has_block,
@@ -92,7 +93,7 @@ static void sift_findings(struct sp_report *report)
 
         for (size_t i = 0; i < report->findings; i++) {
                 const struct sp_finding *finding = &report->finding[i];
-                int rule = sp_finding_rule(finding);
+                int rule = sp_finding_rule(finding, report->sifted.line);
 
                 if (rule < 0) {
                         report->finding[kept++] = *finding;
@@ -126,7 +127,7 @@ static bool add_holding(struct sp_sifted *sifted, const char *library, const str
 
 static bool is_sifted_out(struct sp_sifted *sifted, const struct sp_leak *leak)
 {
-        struct frames frames;
+        struct frames frames = {.line = sifted->line};
         struct sp_case seen = {
                 .finding = SP_FINDING_LEAK,
                 .has_block = true,

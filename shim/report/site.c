@@ -14,7 +14,9 @@
  *
  * Functions and lines take files and heap, which a report at the end of a process
  * may use and a call of the program in need of memory may not. So they are there
- * only for the thread that writes a report.
+ * only for the thread that writes a report, and not if a handler of a signal has called
+ * exit(): it may have interrupted the heap, whose lock would then be waited for for ever.
+ * Nor where the stack of the thread is small.
  */
 
 #define _GNU_SOURCE
@@ -27,7 +29,12 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "base/thread.h"
+#include "track/bounds.h"
 #include "track/stack.h"
+
+/* libdw has arrays of 160 KiB there, beyond which a small stack ends in the memory of others. */
+#define STACK_BYTES ((size_t)512 << 10)
 
 static __thread bool is_open __attribute__((tls_model("initial-exec")));
 static __thread struct sp_lines *lines __attribute__((tls_model("initial-exec")));
@@ -55,7 +62,8 @@ struct sp_place sp_place_of(const void *site)
 
 void sp_places_open(void)
 {
-        is_open = sp_config()->symbols;
+        is_open = sp_config()->symbols && !sp_thread_is_in_handler() &&
+                  sp_bounds_have_room(STACK_BYTES);
         if (is_open)
                 lines = sp_lines_open();
 }
@@ -70,6 +78,11 @@ void sp_places_close(void)
 bool sp_places_are_known(void)
 {
         return lines != NULL;
+}
+
+bool sp_places_are_open(void)
+{
+        return is_open;
 }
 
 unsigned int sp_place_lines(const void *site, struct sp_line *line, unsigned int most)
@@ -104,11 +117,19 @@ static void add_lines(struct sp_text *text, const struct sp_line *line, unsigned
         }
 }
 
+/* Of its own, for the room that it takes on the stack: a thread may have only 16 KiB of that. */
+static __attribute__((noinline)) bool add_lines_of(struct sp_text *text, const void *address)
+{
+        struct sp_line line[SP_PLACE_LINES];
+        unsigned int count = sp_place_lines(address, line, SP_PLACE_LINES);
+
+        add_lines(text, line, count);
+        return count;
+}
+
 void sp_place_native_text(struct sp_text *text, const void *address)
 {
         struct sp_place place = sp_place_of(address);
-        struct sp_line line[SP_PLACE_LINES];
-        unsigned int count = sp_place_lines(address, line, SP_PLACE_LINES);
 
         if (!address)
                 sp_text_add(text, "unknown");
@@ -116,8 +137,6 @@ void sp_place_native_text(struct sp_text *text, const void *address)
                 sp_text_add(text, "%p, in no library now", sp_stack_address(address));
         else
                 sp_text_add(text, "%s+0x%llx", place.file, (unsigned long long)place.offset);
-        if (count)
-                add_lines(text, line, count);
-        else if (place.symbol)
+        if (!(is_open && add_lines_of(text, address)) && place.symbol)
                 sp_text_add(text, " (%s)", place.symbol);
 }

@@ -73,6 +73,7 @@ static struct {
         struct sp_python_types types;
         int (*is_initialized)(void);
         void *(*this_thread)(void);
+        struct sp_python_code code;
 } python;
 
 /* Atomic: all three. */
@@ -110,9 +111,40 @@ static bool is_debug_build(void *handle)
         return sp_dlsym(handle, "_Py_NegativeRefcount");
 }
 
+static bool is_interpreters(const char *path)
+{
+        const char *slash = strrchr(path, '/');
+        const char *name = slash ? slash + 1 : path;
+
+        return strncmp(name, "python", 6) == 0 || strncmp(name, "libpython", 9) == 0;
+}
+
+/* The executable has no name here. In a program with an interpreter inside, code is the program's.
+ */
+static int find_code(struct dl_phdr_info *info, size_t size, void *argument)
+{
+        const char *path =
+                info->dlpi_name && *info->dlpi_name ? info->dlpi_name : program_invocation_name;
+        uintptr_t inside = *(uintptr_t *)argument;
+
+        (void)size;
+        for (int i = 0; i < info->dlpi_phnum; i++) {
+                const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+                uintptr_t begin = info->dlpi_addr + part->p_vaddr;
+
+                if (part->p_type != PT_LOAD || inside - begin >= part->p_memsz)
+                        continue;
+                if (is_interpreters(path))
+                        python.code = (struct sp_python_code){begin, part->p_memsz};
+                return 1;
+        }
+        return 0;
+}
+
 static void adopt(void *handle)
 {
         const char *(*version)(void) = (const char *(*)(void))sp_dlsym(handle, "Py_GetVersion");
+        uintptr_t inside = (uintptr_t)version;
         int outcome = REFUSED;
 
         python.is_initialized = (int (*)(void))sp_dlsym(handle, "Py_IsInitialized");
@@ -126,6 +158,7 @@ static void adopt(void *handle)
                 if (python.layout)
                         outcome = FOUND;
         }
+        dl_iterate_phdr(find_code, &inside);
         if (outcome == REFUSED)
                 sp_log(SP_LOG_INFO, "no Python frames: this interpreter is not known (%.40s)",
                        version ? version() : "no version");
@@ -326,21 +359,33 @@ take_on_trial(uintptr_t thread, struct sp_python_frame *frame, unsigned int most
                 is_whole = sp_python_is_sound(python.layout, &python.types, &sight, &frame[i]);
         if (!is_whole)
                 sp_log(SP_LOG_INFO, "no Python frames: this interpreter is not like others of its "
-                                    "version, or process_vm_readv() is forbidden");
+                                    "version, or cannot be read");
         atomic_store_explicit(&stage, is_whole ? TRUSTED : REFUSED, memory_order_release);
         return is_whole ? count : 0;
 }
 
-unsigned int sp_python_take(struct sp_python_frame *frame, unsigned int most)
+static int stage_now(void)
 {
         int seen = atomic_load_explicit(&stage, memory_order_acquire);
-        uintptr_t thread;
-        bool is_whole;
 
         if (seen == WAITING) {
                 look_again();
                 seen = atomic_load_explicit(&stage, memory_order_acquire);
         }
+        return seen;
+}
+
+struct sp_python_code sp_python_code(void)
+{
+        return stage_now() >= FOUND ? python.code : (struct sp_python_code){0};
+}
+
+unsigned int sp_python_take(struct sp_python_frame *frame, unsigned int most)
+{
+        int seen = stage_now();
+        uintptr_t thread;
+        bool is_whole;
+
         /* Before it is initialized the interpreter has no key for threads. */
         if ((seen != FOUND && seen != TRUSTED) || !python.is_initialized())
                 return 0;

@@ -10,9 +10,7 @@
  * lock is taken, the GIL included, nothing is allocated, and nothing is called that
  * runs Python.
  *
- * Not seen: threads whose state was made in another thread, in versions before 3.12;
- * and nothing at all where a filter of system calls forbids process_vm_readv(), with
- * which the first frames are read.
+ * Not seen: threads whose state was made in another thread, in versions before 3.12.
  */
 
 #include <stdbool.h>
@@ -33,6 +31,15 @@ struct sp_python_frame {
         const void *file; /* the string object: with the line, tells a later code object at the
                              same address from this one */
 };
+
+/* Where the code of an interpreter is, of any version. */
+struct sp_python_code {
+        uintptr_t begin;
+        size_t size; /* 0: there is none, or one that is part of a program */
+};
+
+/** sp_python_code() - looks for it as sp_python_take() does. */
+struct sp_python_code sp_python_code(void);
 
 /** sp_python_start() - look for an interpreter, now and, while there is none, with later calls of
  * sp_python_take(), ten times a second at most. */

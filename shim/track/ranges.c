@@ -12,12 +12,14 @@
 
 #include "track/ranges.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <wchar.h>
 
+#include "base/lock.h"
 #include "track/stack.h"
 
 #define DEEPEST  16 /* of a thread; what is pushed beyond is counted only */
@@ -157,6 +159,8 @@ InitializeInjectionNvtx2(const void *(*get_export_table)(unsigned int number))
 
         if (!callbacks || callbacks->size < sizeof(*callbacks) || !sp_stack_has_ranges())
                 return 0;
+        /* Ranges may be pushed, and the process forked, before CUDA is started, or without it. */
+        pthread_atfork(NULL, NULL, sp_lock_all_reset);
         if (callbacks->get_table(CORE, &table, &size)) {
                 FILL(PUSH_EX, push_attributes);
                 FILL(PUSH, push);

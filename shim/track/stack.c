@@ -93,7 +93,7 @@ bool sp_stack_start(const struct sp_frames *frames)
                                        "frames of C and C++");
                 wanted.native = false;
         }
-        if (wanted.python)
+        if (wanted.python || wanted.native)
                 sp_python_start();
         return (!wanted.native && !wanted.python) || make_room();
 }

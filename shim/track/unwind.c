@@ -7,16 +7,26 @@
 #include "track/unwind.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/parse.h"
 #include "base/thread.h"
 #include "driver/lookup.h"
+#include "track/bounds.h"
+#include "track/python.h"
 
 #define OURS_MAX 16 /* frames of ours between the program and the unwinder */
 #define WALKS    64 /* that a thread remembers; a power of two */
+#define CHECKS   (2 * (SP_FRAMES_MAX + 1))
+#define REACH    64 /* words that are searched for a frame pointer */
+
+/* The number that the ABI gives to the register in which functions keep a frame pointer. */
+#if defined(__x86_64__)
+#define FRAME_POINTER 6
+#else
+#define FRAME_POINTER 29
+#endif
 
 /* Of the Itanium C++ ABI, which gives them these names on every machine. */
 struct _Unwind_Context;
@@ -24,31 +34,32 @@ typedef int (*step_function)(struct _Unwind_Context *context, void *argument);
 static int (*unwind_backtrace)(step_function step, void *argument);
 static uintptr_t (*unwind_ip)(struct _Unwind_Context *context);
 static uintptr_t (*unwind_cfa)(struct _Unwind_Context *context);
-
-/* Looked up, because glibc has moved them from library to library; NULL: nothing is remembered. */
-static int (*get_attributes)(pthread_t thread, pthread_attr_t *attributes);
-static int (*get_stack)(const pthread_attr_t *attributes, void **bottom, size_t *size);
+static uintptr_t (*unwind_register)(struct _Unwind_Context *context, int number);
 
 enum { GO_ON = 0, END = 5 }; /* _URC_NO_REASON, _URC_END_OF_STACK */
 
-/* A walk, and where on the stack what it found lay. */
+/* A walk, and the words on the stack by which it is known again. */
 struct walk {
         const void *caller;
         const void *here;
-        unsigned int count;
-        uint32_t slot[SP_FRAMES_MAX + 1]; /* of @caller first; bytes above @here */
-        const void *frame[SP_FRAMES_MAX + 1];
+        unsigned int count, checks;
+        const void *frame[SP_FRAMES_MAX];
+        uint32_t slot[CHECKS]; /* bytes above @here */
+        const void *word[CHECKS];
 };
 
 /* Of one thread. */
 struct memory {
         struct sp_seat seat;
-        uintptr_t top; /* of its stack; 0: not known, and nothing is remembered */
-        uintptr_t bottom;
+        struct sp_bounds stack; /* if they are not known nothing is remembered */
         struct walk walk[WALKS];
 };
 
 static __thread struct memory *memory __attribute__((tls_model("initial-exec")));
+
+/* What is allocated after that, by destructors of pthread_key_create(), finds nobody to tell of an
+ * end, so nothing is remembered. */
+static __thread bool is_at_end __attribute__((tls_model("initial-exec")));
 
 /* Atomic. */
 static _Atomic(struct sp_seat *) memories;
@@ -65,6 +76,7 @@ static bool find_unwinder(void *library)
 {
         return look_up(library, "_Unwind_GetIP", &unwind_ip) &&
                look_up(library, "_Unwind_GetCFA", &unwind_cfa) &&
+               look_up(library, "_Unwind_GetGR", &unwind_register) &&
                look_up(library, "_Unwind_Backtrace", &unwind_backtrace);
 }
 
@@ -72,9 +84,6 @@ bool sp_unwind_start(void)
 {
         void *library;
 
-        if (!look_up(RTLD_DEFAULT, "pthread_attr_getstack", &get_stack) ||
-            !look_up(RTLD_DEFAULT, "pthread_getattr_np", &get_attributes))
-                get_stack = NULL;
         if (find_unwinder(RTLD_DEFAULT))
                 return true;
         library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -88,34 +97,22 @@ static void end_memory(void *ended)
         struct memory *own = ended;
 
         memory = NULL;
+        is_at_end = true;
         sp_seat_leave(&own->seat);
-}
-
-static void find_stack(struct memory *own)
-{
-        pthread_attr_t attributes;
-        void *bottom;
-        size_t size;
-
-        own->bottom = own->top = 0;
-        if (!get_stack || get_attributes(pthread_self(), &attributes))
-                return;
-        if (!get_stack(&attributes, &bottom, &size)) {
-                own->bottom = (uintptr_t)bottom;
-                own->top = (uintptr_t)bottom + size;
-        }
-        pthread_attr_destroy(&attributes);
 }
 
 static struct memory *settle(void)
 {
+        struct memory *own;
         bool made;
-        struct memory *own = (struct memory *)sp_seat_take(&memories, _Alignof(struct memory),
-                                                           sizeof(*own), &made);
 
+        if (is_at_end)
+                return NULL;
+        own = (struct memory *)sp_seat_take(&memories, _Alignof(struct memory), sizeof(*own),
+                                            &made);
         if (!own)
                 return NULL;
-        find_stack(own);
+        own->stack = sp_bounds_find();
         memset(own->walk, 0, sizeof(own->walk));
         if (!sp_thread_at_end(end_memory, own)) {
                 sp_seat_leave(&own->seat);
@@ -125,24 +122,25 @@ static struct memory *settle(void)
         return own;
 }
 
-/* Its place for a walk; NULL if this is no stack of which it knows the ends. */
-static struct walk *place_for(const void *caller, const void *here)
+static bool has(const struct memory *own, const void *here)
 {
-        struct memory *own = memory ? memory : settle();
+        return (uintptr_t)here >= own->stack.bottom && (uintptr_t)here < own->stack.top;
+}
+
+static struct walk *place_for(struct memory *own, const void *caller, const void *here)
+{
         uintptr_t mixed = (uintptr_t)caller ^ (uintptr_t)here >> 4;
 
-        if (!own || (uintptr_t)here < own->bottom || (uintptr_t)here >= own->top)
-                return NULL;
         return &own->walk[(mixed ^ mixed >> 6) % WALKS];
 }
 
-/* Are all of them still where they were? */
+/* Are all words still where they were? */
 static bool is_again(const struct walk *walk, const void *caller, const void *here)
 {
         if (walk->caller != caller || walk->here != here)
                 return false;
-        for (unsigned int i = 0; i <= walk->count; i++)
-                if (*(const void *const *)((const char *)here + walk->slot[i]) != walk->frame[i])
+        for (unsigned int i = 0; i < walk->checks; i++)
+                if (*(const void *const *)((const char *)here + walk->slot[i]) != walk->word[i])
                         return false;
         return true;
 }
@@ -157,25 +155,83 @@ struct progress {
         unsigned int ours;  /* frames in front of @caller */
         unsigned int count; /* frames behind it */
         bool is_found;
-        struct walk *walk; /* NULL once something is not where it can be looked at */
+        struct sp_python_code python; /* where to stop */
+        struct walk *walk;            /* NULL once something is not where it can be looked at */
+        uintptr_t below;              /* where the last frame begins */
+        uintptr_t pointer;            /* its frame pointer */
 };
 
-/* Where the return address lies: below the frame that it returns into. */
-static void remember(struct progress *progress, uintptr_t below, const void *address)
+static const void *word_at(uintptr_t at)
+{
+        return *(const void *const *)at; // NOLINT: an address on this thread's stack
+}
+
+static bool is_on_stack(const struct progress *progress, uintptr_t at)
+{
+        return at >= (uintptr_t)progress->here && at <= memory->stack.top - sizeof(void *) &&
+               at % sizeof(void *) == 0;
+}
+
+static void remember(struct progress *progress, uintptr_t at, const void *word)
 {
         struct walk *walk = progress->walk;
-        uintptr_t slot = below - sizeof(address);
-        uintptr_t offset = slot - (uintptr_t)progress->here;
+        uintptr_t offset = at - (uintptr_t)progress->here;
 
         if (!walk)
                 return;
-        if (slot < (uintptr_t)progress->here || slot >= memory->top || offset > UINT32_MAX ||
-            *(const void *const *)slot != address) { // NOLINT
+        if (!is_on_stack(progress, at) || offset > UINT32_MAX || walk->checks == CHECKS ||
+            word_at(at) != word) {
                 progress->walk = NULL;
                 return;
         }
-        walk->slot[progress->count] = (uint32_t)offset;
-        walk->frame[progress->count] = address;
+        walk->slot[walk->checks] = (uint32_t)offset;
+        walk->word[walk->checks++] = word;
+}
+
+/* Where the function that was called from a frame has kept that frame's pointer: near its return
+ * address. 0 if it is not found. */
+static uintptr_t find_pointer(const struct progress *progress, uintptr_t below, uintptr_t pointer)
+{
+        uintptr_t at = below - 2 * sizeof(void *);
+
+        if ((uintptr_t)word_at((uintptr_t)progress->here) == pointer)
+                return (uintptr_t)progress->here;
+        for (unsigned int i = 0; i < REACH && at >= progress->below; i++, at -= sizeof(void *)) {
+                if (is_on_stack(progress, at) && (uintptr_t)word_at(at) == pointer)
+                        return at;
+        }
+        return 0;
+}
+
+/*
+ * A function whose frame is not always of one size, because it aligns it or takes memory in it
+ * (alloca()), finds its end by the frame pointer, or by the word below the one to
+ * which that points. Then the same word as last time, at the same place, may be left
+ * over from a frame of another size, and its pointer has to be the same, too.
+ */
+static void remember_size(struct progress *progress, uintptr_t below, uintptr_t pointer)
+{
+        uintptr_t inner = progress->pointer - sizeof(void *);
+
+        if (!progress->walk)
+                return;
+        if (is_on_stack(progress, inner) && (uintptr_t)word_at(inner) == below)
+                remember(progress, inner, (const void *)below); // NOLINT
+        if (pointer != progress->pointer && pointer >= below && pointer < memory->stack.top)
+                remember(progress, find_pointer(progress, below, pointer),
+                         (const void *)pointer); // NOLINT
+        progress->pointer = pointer;
+        progress->below = below;
+}
+
+/* @address returns into a frame that begins above the place where it lies. */
+static void remember_frame(struct progress *progress, struct _Unwind_Context *context,
+                           const void *address)
+{
+        uintptr_t below = unwind_cfa(context);
+
+        remember(progress, below - sizeof(address), address);
+        remember_size(progress, below, unwind_register(context, FRAME_POINTER));
 }
 
 static int step(struct _Unwind_Context *context, void *argument)
@@ -188,32 +244,45 @@ static int step(struct _Unwind_Context *context, void *argument)
         if (!progress->is_found) {
                 progress->is_found = address == progress->caller;
                 if (progress->is_found)
-                        remember(progress, unwind_cfa(context), address);
+                        remember_frame(progress, context, address);
                 return progress->is_found || progress->ours++ < OURS_MAX ? GO_ON : END;
         }
-        if (progress->count == progress->most)
+        if (progress->count == progress->most ||
+            (uintptr_t)address - progress->python.begin < progress->python.size)
                 return END;
         progress->frame[progress->count++] = address;
-        remember(progress, unwind_cfa(context), address);
+        remember_frame(progress, context, address);
         return GO_ON;
 }
 
 unsigned int sp_unwind(const void *caller, const void *here, const void **frame, unsigned int most)
 {
-        struct walk *walk = place_for(caller, here);
-        struct progress progress = {
-                .caller = caller, .here = here, .frame = frame, .most = most, .walk = walk};
+        struct memory *own = memory ? memory : settle();
+        bool is_known = own && own->stack.top;
+        struct walk *walk = is_known ? place_for(own, caller, here) : NULL;
+        struct progress progress = {.caller = caller,
+                                    .here = here,
+                                    .frame = frame,
+                                    .most = most,
+                                    .walk = walk,
+                                    .below = (uintptr_t)here};
 
+        if (is_known && !has(own, here))
+                return 0;
         if (walk && is_again(walk, caller, here)) {
-                memcpy(frame, walk->frame + 1, walk->count * sizeof(*frame));
+                memcpy(frame, walk->frame, walk->count * sizeof(*frame));
                 return walk->count;
         }
-        if (walk)
+        if (walk) {
                 walk->caller = NULL;
+                walk->checks = 0;
+        }
+        progress.python = sp_python_code();
         unwind_backtrace(step, &progress);
         if (progress.walk && progress.is_found) {
                 walk->here = here;
                 walk->count = progress.count;
+                memcpy(walk->frame, frame, progress.count * sizeof(*frame));
                 walk->caller = caller;
         }
         return progress.count;

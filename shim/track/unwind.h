@@ -13,13 +13,16 @@
  * The unwinder takes some 100 ns a frame. So a thread remembers where on its
  * stack the return addresses of its last walks lay. A walk that begins at the
  * same place and finds all of them there is the same again, for the price of
- * reading them. (What lies there could be left over from a call that has
- * returned: if, in between, a function was called by the same instruction, took
- * as much of the stack, called on to the same depth, and wrote nothing where the
- * other's calls had been. Then frames in the middle are those of the last time.)
+ * reading them. What lies there could be left over from a call that has
+ * returned, where a function's frame is not always of one size; so the frame pointers
+ * of such functions have to be the same, too.
  *
- * Places are looked at only within the stack that the thread was given: on one
- * that a program made for its coroutines each walk is the unwinder's.
+ * The unwinder believes what it finds, and reads wherever a wrong address leads. So
+ * it is not let near two kinds of frames. Stacks that a program made for its
+ * coroutines end in whatever it has put there: on a stack that is not the one which the
+ * thread was given, there are no frames. And below a Python interpreter may
+ * lie what greenlets have moved away and others have overwritten: a walk ends
+ * where the interpreter begins.
  */
 
 #include <stdbool.h>

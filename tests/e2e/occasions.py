@@ -87,6 +87,42 @@ class Occasions(unittest.TestCase):
         self.ended("abort", -signal.SIGABRT, STREAMPOOL_REPORT_ON="abort")
         self.assertEqual(held(self.path), HELD)
 
+    def test_abort_where_there_is_little_stack(self):
+        self.ended("small", -signal.SIGABRT)
+        rules = os.path.join(self.folder.name, "rules")
+        with open(rules, "w") as file:
+            file.write("leak:no_function_of_this_name\n")
+        for more in ({}, {"STREAMPOOL_STACK": "both"}, {"STREAMPOOL_SUPPRESS": rules}):
+            self.ended("small", -signal.SIGABRT, STREAMPOOL_REPORT_ON="abort", **more)
+            self.assertEqual(held(self.path), HELD)
+            os.remove(self.path)
+
+    def test_a_signal_where_there_is_little_stack(self):
+        self.ended("ask", 0, STREAMPOOL_REPORT_ON="usr1")
+        self.assertEqual(held(self.path), HELD)
+
+    def test_a_handler_calls_exit_while_the_heap_works(self):
+        for _ in range(5):
+            self.ended("leave", 0)
+            self.assertEqual(held(self.path), HELD)
+
+    def test_a_pipe_that_nobody_reads_is_not_waited_for(self):
+        os.mkfifo(self.path)
+        process = self.working("wait")
+        _, errors = process.communicate("", 10)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn(f"the report cannot be written to {self.path}: ", errors)
+
+    def test_nobody_reads_the_errors(self):
+        env = shimrun.environment(OPTIONS.driver, {"STREAMPOOL_REPORT": "-"})
+        env["LD_PRELOAD"] = os.path.abspath(OPTIONS.shim)
+        reader, writer = os.pipe()
+        os.close(reader)
+        process = subprocess.run([OPTIONS.app, "wait"], env=env, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=writer, timeout=20)  # fmt: skip
+        os.close(writer)
+        self.assertEqual(process.returncode, 0)
+
     def test_an_error_that_the_context_does_not_survive(self):
         fails = {"SIM_FAIL": "cuCtxSynchronize:1:700"}
         run = self.ended("failed", 3, STREAMPOOL_REPORT_ON="exit", **fails)

@@ -11,9 +11,12 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <wchar.h>
 
 #include "track/stack.h"
@@ -203,4 +206,38 @@ Test(ranges, tables_that_are_too_small_are_left_alone)
         callbacks.size = 8;
         cr_expect_eq(InitializeInjectionNvtx2(export_table), 0);
         cr_expect_eq(InitializeInjectionNvtx2(nothing), 0);
+}
+
+static atomic_bool is_over;
+
+static void *push_on(void *unused)
+{
+        (void)unused;
+        while (!atomic_load(&is_over)) {
+                PUSH("another thread's");
+                POP();
+        }
+        return NULL;
+}
+
+/* CUDA has not been started, so no other part of the shim knows of the child. */
+Test(ranges, a_forked_child_does_not_wait_for_a_thread_that_it_has_not)
+{
+        pthread_t thread;
+
+        pthread_create(&thread, NULL, push_on, NULL);
+        for (int i = 0; i < 200; i++) {
+                pid_t child = fork();
+                int status;
+
+                if (child == 0) {
+                        alarm(5);
+                        PUSH("the child's");
+                        _exit(0);
+                }
+                waitpid(child, &status, 0);
+                cr_assert_eq(status, 0);
+        }
+        atomic_store(&is_over, true);
+        pthread_join(thread, NULL);
 }

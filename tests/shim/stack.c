@@ -11,11 +11,14 @@
 
 #include "track/stack.h"
 
+#include <alloca.h>
 #include <criterion/criterion.h>
 #include <execinfo.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 #include "report/counters.h"
@@ -29,6 +32,9 @@
 static void *seen[SP_FRAMES_MAX + 8];
 static int seen_count;
 static bool looks = true;
+static bool compares; /* at once, before anything else is on the stack */
+
+static void expect_same(const void *place);
 
 static NOINLINE const void *hook(void)
 {
@@ -36,6 +42,8 @@ static NOINLINE const void *hook(void)
 
         if (looks)
                 seen_count = backtrace(seen, SP_FRAMES_MAX + 8);
+        if (compares)
+                expect_same(place);
         return place;
 }
 
@@ -120,6 +128,70 @@ Test(stack, any_path_is_told_from_any_other)
                 expect_same(left((unsigned int)rand(), 3 + rand() % 3));
 }
 
+/* A frame that is aligned, and one of a size that is not known before. */
+static NOINLINE const void *aligned(void)
+{
+        _Alignas(64) volatile char line[64];
+        const void *place;
+
+        line[0] = 0;
+        place = hook();
+        line[1] = line[0];
+        return place;
+}
+
+static size_t left_out;
+
+static NOINLINE const void *sized(void)
+{
+        volatile char *room = alloca(16 + 16 * left_out);
+        const void *place;
+
+        room[0] = 0;
+        place = hook();
+        room[1] = 0;
+        return place;
+}
+
+/* Callers whose frames have different sizes. */
+static NOINLINE const void *from_small(const void *(*function)(void))
+{
+        const void *place = function();
+
+        STAY();
+        return place;
+}
+
+static NOINLINE const void *from_large(const void *(*function)(void))
+{
+        volatile char room[40];
+        const void *place;
+
+        room[39] = 0;
+        place = function();
+        return room[39] ? NULL : place;
+}
+
+/* What one caller left on the stack lies where it lay, beside the frame that the other has called.
+ */
+Test(stack, frames_of_more_than_one_size_are_not_mixed_up)
+{
+        const void *(*const callers[])(const void *(*)(void)) = {from_small, from_large};
+        const void *(*const functions[])(void) = {aligned, sized};
+
+        start("native");
+        compares = true;
+        for (unsigned int i = 0; i < 4096; i++) {
+                if (i % 64 == 0) {
+                        volatile char *shift = alloca(16);
+
+                        shift[0] = 0;
+                }
+                left_out = i / 4 % 8;
+                callers[i & 1](functions[i / 32 & 1]);
+        }
+}
+
 Test(stack, no_more_frames_than_asked_for)
 {
         start("native,3");
@@ -150,31 +222,76 @@ Test(stack, threads_have_their_own)
 static ucontext_t outside, inside;
 static const void *from_inside;
 
-static void in_coroutine(void)
+/* Where nothing is mapped. */
+static const void *wild_address(void)
 {
-        from_inside = left(1, 3);
-        STAY();
+        void *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        return page;
 }
 
-/* Its stack is none that the thread was given, and is gone afterwards. */
-Test(stack, a_stack_that_the_program_made)
+/* What the unwinder would follow after this function leads nowhere. */
+static NOINLINE __attribute__((optimize("no-omit-frame-pointer"))) void in_coroutine(void)
+{
+        const void **frame = __builtin_frame_address(0);
+
+        frame[0] = frame[1] = wild_address();
+        from_inside = left(1, 3);
+        swapcontext(&inside, &outside);
+}
+
+/* Its stack is none that the thread was given, and ends in what is no frame. */
+Test(stack, a_stack_that_the_program_made_has_no_frames)
 {
         size_t size = 256 << 10;
+        char *stack = malloc(size);
 
         start("native");
+        looks = false;
         for (int i = 0; i < 3; i++) {
-                char *stack = malloc(size);
-
                 getcontext(&inside);
                 inside.uc_stack.ss_sp = stack;
                 inside.uc_stack.ss_size = size;
                 inside.uc_link = &outside;
                 makecontext(&inside, in_coroutine, 0);
                 swapcontext(&outside, &inside);
-                expect_same(from_inside);
-                memset(stack, 0, size);
-                free(stack);
+                cr_expect_not_null(from_inside);
+                cr_expect_null(sp_stack_of(from_inside));
         }
+        free(stack);
+}
+
+static void *allocates_at_end(void *key)
+{
+        looks = false;
+        cr_expect_not_null(sp_stack_of(left(3, 4)));
+        pthread_setspecific(*(pthread_key_t *)key, &looks);
+        return NULL;
+}
+
+static void late(void *unused)
+{
+        (void)unused;
+        cr_expect_not_null(sp_stack_of(left(3, 4)));
+}
+
+/* Else the heap would grow with every thread that ends. */
+Test(stack, what_is_late_in_a_thread_is_not_remembered)
+{
+        pthread_key_t key;
+        size_t before = 0;
+
+        start("native");
+        pthread_key_create(&key, late);
+        for (int i = 0; i < 40; i++) {
+                pthread_t thread;
+
+                if (i == 20)
+                        before = mallinfo2().uordblks;
+                pthread_create(&thread, NULL, allocates_at_end, &key);
+                pthread_join(thread, NULL);
+        }
+        cr_expect_lt(mallinfo2().uordblks, before + (64 << 10));
 }
 
 Test(stack, without_room_the_caller_is_all)

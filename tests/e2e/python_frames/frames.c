@@ -11,6 +11,10 @@
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -120,7 +124,8 @@ void frames_at_the_end(int how)
 
 /* builds and processes that are not what they seem */
 
-/* FRAMES_PRETEND: "forbidden", "code" or "bytes" for types of another build, or a version. */
+/* FRAMES_PRETEND: "forbidden", "filtered", "code" or "bytes" for types of another build, or a
+ * version. */
 static bool pretends(const char *what)
 {
         const char *pretended = getenv("FRAMES_PRETEND");
@@ -145,6 +150,22 @@ ssize_t process_vm_readv(pid_t process, const struct iovec *here, unsigned long 
                 return -1;
         }
         return syscall(SYS_process_vm_readv, process, here, heres, there, theres, flags);
+}
+
+/* As a sandbox: the process ends at such a call. */
+static __attribute__((constructor)) void filter(void)
+{
+        struct sock_filter rules[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = {sizeof(rules) / sizeof(rules[0]), rules};
+
+        if (pretends("filtered") &&
+            (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, 2, &program)))
+                abort();
 }
 
 /* the floors below */

@@ -516,14 +516,18 @@ def run_strangers():
     """What cannot be read has no frames, and does no harm."""
     family = lambda minor: max(minor, 10)
     mine = family(sys.version_info[1])
-    pretended = ['forbidden', 'code', 'bytes', '3.7', '3.99']
+    pretended = ['code', 'bytes', '3.7', '3.99']
+    with open('/proc/self/status') as status:
+        # In a container that filters system calls the one that is forbidden is not called.
+        if 'Seccomp:\t0' in status.read():
+            pretended.append('forbidden')
     pretended += [f'3.{minor}' for minor in range(8, 14) if family(minor) != mine]
-    for what in pretended + ['']:
+    for what in pretended + ['', 'filtered']:
         answer = subprocess.run([sys.executable, __file__, sys.argv[1], 'pretended'],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 env={**os.environ, 'FRAMES_PRETEND': what})
         said = answer.stdout.decode().strip().split('\n')
-        wanted = '0 0' if what else '3 4'
+        wanted = '0 0' if what in pretended else '3 4'
         if answer.returncode or said[-1] != wanted:
             wrong(f'{what or "itself"}: {answer.returncode} {said}, not {wanted}')
     return f'{len(pretended)} strangers'
