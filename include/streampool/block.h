@@ -138,6 +138,16 @@ enum spm_status spm_find(const struct spm_model *model, uint64_t address,
  * first what the allocation said. Return: SPM_OK, SPM_E_FOREIGN (in no live block). */
 enum spm_status spm_set_user(struct spm_model *model, uint64_t address, uint64_t user);
 
+/**
+ * spm_touch() - the stream that the live block at @address was allocated on has just got work of
+ * the caller's own that uses it, which the program knows nothing of
+ *
+ * A free that names no stream (SPM_FREE_SYNC), and one on another stream, wait for that as well
+ * (A6). Return: SPM_OK, SPM_E_FOREIGN (no live block of an ASYNC pool begins there), SPM_E_UNKNOWN
+ * (its stream has ended).
+ */
+enum spm_status spm_touch(struct spm_model *model, uint64_t address);
+
 /** spm_export() - the memory of the live block that holds @address is known outside: it is never
  * served again (Q3, I10), but is given back with its segment. Once more does no harm. Return:
  * SPM_OK, SPM_E_FOREIGN (in no live block). */

@@ -41,6 +41,7 @@
 #include "report/counters.h"
 #include "route/ask.h"
 #include "route/fault.h"
+#include "route/guard.h"
 #include "route/hand.h"
 #include "route/perform.h"
 #include "route/tick.h"
@@ -90,6 +91,8 @@ CUresult CUDAAPI sp_on_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
         if (!context || !sp_serve(context->sync_pool, 0, size, NULL, &block))
                 return forward_alloc(pointer, size, context != NULL);
 
+        if (sp_guards())
+                sp_guard_served(context, &block);
         *pointer = block.address;
         if (sp_tick_is_due())
                 sp_tick();
@@ -108,6 +111,8 @@ CUresult CUDAAPI sp_on_cuMemFree_v2(CUdeviceptr address)
                 if (result != CUDA_SUCCESS)
                         return refuse_as(address, "cuMemFree", result);
         }
+        if (sp_guards())
+                sp_guard_free(address);
         /* 2. Into limbo: it waits there for everything its context had submitted. 3. No block of
          * ours: the driver has the last word. */
         status = give_back(address, SPM_FREE_SYNC, 0, &block);
@@ -345,6 +350,8 @@ CUresult CUDAAPI sp_on_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstre
                 return forward_alloc_async(pointer, size, handle,
                                            stream &&
                                                    sp_route_current_pool(stream->context->device));
+        if (sp_guards())
+                sp_guard_served_on(stream, &block);
         if (block.unseen)
                 atomic_store_explicit(&stream->owes, true, memory_order_relaxed);
         *pointer = block.address;
@@ -380,6 +387,8 @@ CUresult CUDAAPI sp_on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size
         ours = pointer && size ? sp_route_pool_behind(pool, handle, &stream) : 0;
         if (!ours || !sp_serve(ours, stream->model, size, NULL, &block))
                 return forward_alloc_from_pool(pointer, size, pool, handle, ours);
+        if (sp_guards())
+                sp_guard_served_on(stream, &block);
         if (block.unseen)
                 atomic_store_explicit(&stream->owes, true, memory_order_relaxed);
         *pointer = block.address;
@@ -438,6 +447,8 @@ CUresult CUDAAPI sp_on_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
                 if (result != CUDA_SUCCESS)
                         return refuse_as(address, "cuMemFreeAsync", result);
         }
+        if (stream && sp_guards())
+                sp_guard_free_on(stream, address);
         if (stream)
                 status = give_back(address, SPM_FREE_ASYNC, stream->model, &block);
         if (status == SPM_E_FOREIGN)

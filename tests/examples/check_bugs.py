@@ -9,10 +9,13 @@ A program says in its head what is to be found, and no more may be found:
     Expect: double_free site=second allocation=made freed_at=first
     Expect: leak memory=device count=3 site=made
     Bare: dies
+    Settings: STREAMPOOL_POISON=free
+    Prints: read 0xdfdfdfdf
 
 The name of a place stands for the line that ends in the comment "here: NAME". Where
 a place of C is, binutils say by its offset, not the report; of Python the report has
 the line. "Bare: dies": without the shim a signal ends the program, on the real driver.
+"Settings" are the program's environment; each line of "Prints" is one of what it prints.
 """
 
 import argparse
@@ -49,6 +52,14 @@ class Program:
 
     def dies_bare(self):
         return any(re.match(r"[ */]*Bare: dies", line) for line in self.lines)
+
+    def told(self, word):
+        """What stands behind @word in the head, for each line that has it."""
+        found = (re.match(rf"[ */#]*{word}: (.*)", line) for line in self.lines)
+        return [match[1].strip() for match in found if match]
+
+    def settings(self):
+        return dict(pair.split("=", 1) for text in self.told("Settings") for pair in text.split())
 
     def expected(self):
         """Each as a dictionary; those of places are lines."""
@@ -113,7 +124,7 @@ def is_as(expected, seen):
 
 def problems(program, options):
     run = shimrun.run(program.command, options.shim, "pool", options.driver,
-                      {"STREAMPOOL_STACK": "both"})  # fmt: skip
+                      {"STREAMPOOL_STACK": "both", **program.settings()})  # fmt: skip
     if run.status or not run.report:
         yield f"ended with {run.status}: {run.err.strip()[-300:]}"
         return
@@ -124,6 +135,8 @@ def problems(program, options):
             yield f"not found: {expected}"
         else:
             seen.remove(match)
+    printed = run.out.splitlines()
+    yield from (f"not printed: {text}" for text in program.told("Prints") if text not in printed)
     yield from (f"found, and not expected: {each}" for each in seen)
 
 
