@@ -14,6 +14,7 @@
 #include "magazine.h"
 #include "piece.h"
 #include "pool.h"
+#include "quarantine.h"
 #include "segment.h"
 #include "stamp.h"
 #include "state.h"
@@ -415,7 +416,7 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
         /* The driver's own would not have waited, so no later work may wait for what was before
          * (R1). */
         block->barred = context && stream;
-        spm_limbo_put(model, block);
+        spm_quarantine_or_limbo(model, block);
         stamp_full(model, pool, context, stream, actions);
         return spm_model_finish(model, SPM_OK, actions);
 }

@@ -342,36 +342,6 @@ def free_sync():
     note(result.out != 'drained 10 of 10\n', 'barrier: the pool waits without being told to')
 
 
-GUARDED = {'STREAMPOOL_POISON': 'alloc,free'}
-
-
-def guards():
-    """Fills of our own disturb no correct program, and no order that it relies on."""
-    for seed in range(1, 7):
-        runs = same(app('random', seed, 600), modes=('pool',), **GUARDED,
-                    SIM_TIME='threads' if seed % 3 == 0 else 'virtual',
-                    STREAMPOOL_BACKING='native' if seed % 2 == 0 else 'vmm')
-        clean(runs['pool'], f'random {seed}')
-    for seed, count in ((1, 1500), (2, 1500)):
-        result = shimmed(app('schedules', '--seed', seed, '--count', count), SIM_DEVICES='2',
-                         **GUARDED)
-        note(result.out.endswith(' mismatches 0\n'), f'schedules {seed}: {result.out}')
-        clean(result, f'schedules {seed}')
-    for time in ('virtual', 'threads'):
-        wanted = alone(tortured('mixed', 5)).out
-        result = shimmed(tortured('mixed', 5), SIM_TIME=time, **GUARDED)
-        note(result.out == wanted, f'torture {time}: {result.out}')
-        clean(result, f'torture {time}')
-        runs = same(app('threads', 10), modes=('pool',), SIM_TIME=time, **GUARDED)
-        clean(runs['pool'], f'threads {time}')
-        runs = same(app('captures', 10), modes=('pool',), SIM_TIME=time, **GUARDED)
-        clean(runs['pool'], f'captures {time}')
-    runs = same(app('plant', 'clean', 'leak', 'double', 'foreign', 'interior', 'wrong', 'context'),
-                **GUARDED)
-    wrong = shimrun.differences(runs['pool'].report, runs['pool'].out)
-    note(not wrong, 'plant: ' + '; '.join(wrong))
-
-
 def belts():
     """Reuse that needs an added dependency gets it; the oracle aborts the run otherwise."""
     for belt in ('birth', 'edge', 'legacy', 'threads', 'own'):
@@ -588,7 +558,7 @@ def injection_illegal():
 SUITES = {function.__name__: function for function in (
     faults, first_light, exchange, borrowed, exit_code, report_paths, out_of_memory, retries,
     pressure, page_locked, pools, pool_options, free_sync, belts, random_programs, schedules,
-    small_device, growths, guards,
+    small_device, growths,
     torture, beside, deadlocks, threads, quarrels, devices, peers, limits, shortages, injection_value,
     injection_memory, injection_illegal)}
 

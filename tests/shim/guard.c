@@ -243,6 +243,25 @@ Test(guard_else, each_of_the_two_fills_is_asked_for_by_itself)
         cr_expect(holds(pointer, SIZE, SP_POISON_FREED));
 }
 
+Test(guard_else, in_quarantine_memory_keeps_what_it_was_filled_with)
+{
+        CUdeviceptr pointer;
+
+        setenv("STREAMPOOL_QUARANTINE", "1M", 1);
+        begin("alloc,free");
+        pointer = take();
+        drop(pointer);
+        settle();
+        cr_expect_neq(take(), pointer);
+        cr_expect(holds(pointer, SIZE, SP_POISON_FREED));
+        cr_expect_eq(sp_on_cuMemFree_v2(pointer), CUDA_ERROR_INVALID_VALUE);
+        pointer = take_on(stream);
+        drop_on(pointer, stream);
+        cr_expect_neq(take_on(stream), pointer);
+        synchronise();
+        cr_expect(holds(pointer, SIZE, SP_POISON_FREED));
+}
+
 /* The fill would not wait for the kernel that may use it still. */
 Test(guard_else, what_was_freed_is_not_served_before_it_is_complete)
 {
