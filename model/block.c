@@ -78,8 +78,10 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                 return SPM_E_INVALID_VALUE;
         if (!pool || pool->closed)
                 return SPM_E_UNKNOWN;
-        want.size = spm_pool_reserve_size(pool, request->size, &want.align);
-        if (!want.size)
+        want.size = request->size + request->extra;
+        if (want.size >= request->size)
+                want.size = spm_pool_reserve_size(pool, want.size, &want.align);
+        if (want.size < request->size)
                 return SPM_E_INVALID_VALUE;
         want.klass = spm_slab_class(pool, want.size, &want.size);
         want.heap = spm_pool_heap(pool, want.size);

@@ -36,6 +36,8 @@ struct spm_request {
         size_t size;
         bool may_wait;                 /* host waits are allowed when memory is short */
         struct spm_magazine *magazine; /* to be filled on the way; NULL for none */
+        size_t extra;                  /* bytes behind the block, which count for nothing but
+                                        * spm_allocation.reserved; not from a magazine */
         uint64_t user;                 /* see spm_set_user() */
         /* -- */
         uint32_t stage;

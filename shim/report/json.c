@@ -65,6 +65,13 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         sp_words_text(text, "freed_by", finding->freed_by);
         sp_text_add(text, ", ");
         sp_words_site(text, "freed_at", finding->freed_at);
+        if (finding->kind == SP_FINDING_OVERRUN) {
+                sp_text_add(text, ", \"overrun\": {");
+                sp_words_number(text, "outside", finding->outside);
+                sp_text_add(text, ", ");
+                sp_words_number(text, "beyond", finding->beyond);
+                sp_text_add(text, "}");
+        }
         sp_text_add(text, "}");
 }
 

@@ -25,6 +25,10 @@ static const struct {
         const char *title;
         const char *help;
 } rules[] = {
+        [SP_FINDING_OVERRUN] =
+                {"overrun", "error", "Written past its end",
+                 "Between its allocation and the free that is named, something wrote "
+                 "behind the end of the block."},
         [SP_FINDING_DOUBLE_FREE] = {"double-free", "error", "Freed twice",
                                     "The memory had been given back before by the free that is "
                                     "named; one of the two is too many."},
@@ -172,6 +176,8 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding, 
         sp_text_init(&words, words_bytes, sizeof(words_bytes));
         sp_text_add(&words, "%s: %s(0x%llx)", rules[finding->kind].title, finding->function,
                     (unsigned long long)finding->address);
+        if (finding->kind == SP_FINDING_OVERRUN)
+                sp_text_add(&words, ", from byte %llu on", (unsigned long long)finding->outside);
         if (finding->has_block) {
                 sp_text_add(&words, " of ");
                 sp_text_add_bytes(&words, block->bytes);

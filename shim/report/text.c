@@ -78,6 +78,7 @@ static const char *result_words(int result)
 }
 
 static const char *const finding_titles[SP_FINDING_COUNT] = {
+        [SP_FINDING_OVERRUN] = "Written past its end",
         [SP_FINDING_DOUBLE_FREE] = "Freed twice",
         [SP_FINDING_WRONG_KIND] = "Freed by the wrong function",
         [SP_FINDING_INTERIOR] = "Freed in the middle",
@@ -97,12 +98,19 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
 {
         const struct sp_ledger_entry *block = &finding->block;
 
-        sp_text_add(text, "  %s(0x%llx): %s (%d)", finding->function,
-                    (unsigned long long)finding->address, result_words(finding->result),
-                    finding->result);
+        sp_text_add(text, "  %s(0x%llx): ", finding->function,
+                    (unsigned long long)finding->address);
+        if (finding->kind == SP_FINDING_OVERRUN)
+                sp_text_add(text, "seen here");
+        else
+                sp_text_add(text, "%s (%d)", result_words(finding->result), finding->result);
         if (finding->times > 1)
                 sp_text_add(text, ", %llu times", (unsigned long long)finding->times);
         add_place(text, finding->site);
+        if (finding->kind == SP_FINDING_OVERRUN)
+                sp_text_add(text, "    from byte %llu on, and %llu past the end of %llu\n",
+                            (unsigned long long)finding->outside,
+                            (unsigned long long)finding->beyond, (unsigned long long)block->bytes);
         if (!finding->has_block)
                 return;
         if (finding->freed_by) {

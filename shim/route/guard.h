@@ -17,9 +17,14 @@
  *                     of an asynchronous block on the stream it was allocated on, because
  *                     that free waits for nothing (A5)
  *
+ * STREAMPOOL_REDZONE takes so many bytes more for each block, fills what lies behind it
+ * likewise when it is served (SP_REDZONE), and looks there when it is freed (redzone.h).
+ *
  * There is no fill while anything captures, for memory that the driver serves, or where a
  * driver call fails: what is asked for is answered as without the option. Two frees of one
- * block at the same moment both fill it, and by the time of the second it may be another's.
+ * block at the same moment both fill it, and by the time of the second it may be another's. A
+ * kernel that leaves no room on the device, and ends only when the program goes on, lets cuMemAlloc
+ * wait for ever.
  *
  * Without the option each of these places is one look at a word that never changes.
  */
@@ -33,11 +38,18 @@
 
 #define SP_POISON_SERVED 0xcb
 #define SP_POISON_FREED  0xdf
+#define SP_REDZONE       0xbd
 
 /** sp_guards() - is there anything to do around allocations and frees? */
 static inline bool sp_guards(void)
 {
-        return sp_config()->poison != 0;
+        return (sp_config()->poison | sp_config()->redzone) != 0;
+}
+
+/** sp_guard_extra() - bytes that are taken behind a block of device memory. */
+static inline size_t sp_guard_extra(void)
+{
+        return sp_config()->redzone;
 }
 
 /** sp_guard_served() - the pool of a context serves @block, and nobody has it yet. */

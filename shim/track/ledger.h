@@ -134,6 +134,7 @@ uint64_t sp_ledger_below_peak(int device, uint64_t more);
 
 /* Worst first. */
 enum sp_finding_kind {
+        SP_FINDING_OVERRUN,       /* written past its end, as was seen when it was freed */
         SP_FINDING_DOUBLE_FREE,   /* has no block if that was long ago */
         SP_FINDING_WRONG_KIND,    /* alive, but not freed by this function */
         SP_FINDING_INTERIOR,      /* inside a live allocation */
@@ -153,7 +154,16 @@ struct sp_finding {
         struct sp_ledger_entry block; /* the allocation it is about */
         const char *freed_by;         /* NULL while it lives */
         const void *freed_at;
+        /* Of an OVERRUN; else 0. */
+        uint64_t outside; /* the first byte that is not the block's and was written, from its start
+                           */
+        uint64_t beyond;  /* how many bytes behind the block's end the last one is */
 };
+
+/** sp_ledger_overrun() - what lies behind @block was written, as is seen at its free by @function
+ * at @site; @outside and @beyond as in the finding. */
+void sp_ledger_overrun(const struct sp_ledger_entry *block, const char *function, const void *site,
+                       uint64_t outside, uint64_t beyond);
 
 /**
  * sp_ledger_bad_free() - a free was refused

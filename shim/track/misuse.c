@@ -28,8 +28,11 @@ static bool blames_argument(int result)
 }
 
 static const char *const finding_names[SP_FINDING_COUNT] = {
-        [SP_FINDING_DOUBLE_FREE] = "double_free", [SP_FINDING_WRONG_KIND] = "wrong_kind",
-        [SP_FINDING_INTERIOR] = "interior",       [SP_FINDING_AFTER_CONTEXT] = "after_context",
+        [SP_FINDING_OVERRUN] = "overrun",
+        [SP_FINDING_DOUBLE_FREE] = "double_free",
+        [SP_FINDING_WRONG_KIND] = "wrong_kind",
+        [SP_FINDING_INTERIOR] = "interior",
+        [SP_FINDING_AFTER_CONTEXT] = "after_context",
         [SP_FINDING_FOREIGN] = "foreign",
 };
 
@@ -179,6 +182,32 @@ static void list_locked(struct sp_finding *finding)
                 return;
         }
         sp_ledger.findings[sp_ledger.finding_count++] = *finding;
+}
+
+void sp_ledger_overrun(const struct sp_ledger_entry *block, const char *function, const void *site,
+                       uint64_t outside, uint64_t beyond)
+{
+        struct sp_finding finding = {
+                .kind = SP_FINDING_OVERRUN,
+                .address = block->address,
+                .function = function,
+                .site = site,
+                .times = 1,
+                .has_block = true,
+                .block = *block,
+                .outside = outside,
+                .beyond = beyond,
+        };
+        struct spm_model *model;
+
+        /* Also while the process ends, and whoever has the lock may have ended before. */
+        if (!sp_books_enter_bounded(&model))
+                return;
+        sp_ledger.totals.findings[finding.kind]++;
+        list_locked(&finding);
+        sp_model_leave();
+        if (sp_ledger_heed)
+                sp_ledger_heed(&finding);
 }
 
 void sp_ledger_bad_free(enum sp_space space, uint64_t address, const char *function, int result)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Guards -- fills and quarantine disturb no correct program, and no order that it relies on
+"""Guards -- fills, redzones and quarantine disturb no correct program, and no order that it relies on
 
     guards.py --driver LIBCUDA --shim SHIM --apps FOLDER --gpu FOLDER
 
@@ -13,7 +13,8 @@ import matrix
 import shimrun
 from matrix import alone, app, clean, note, same, shimmed, tortured
 
-GUARDED = {'STREAMPOOL_POISON': 'alloc,free', 'STREAMPOOL_QUARANTINE': '8M'}
+GUARDED = {'STREAMPOOL_POISON': 'alloc,free', 'STREAMPOOL_QUARANTINE': '8M',
+           'STREAMPOOL_REDZONE': '300'}
 
 
 def orders():

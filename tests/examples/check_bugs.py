@@ -70,7 +70,7 @@ class Program:
             fields = dict(field.split("=") for field in match[2].split())
             for name in set(fields) & set(PLACES):
                 fields[name] = self.line(fields[name])
-            for name in set(fields) & {"count"}:
+            for name in set(fields) & {"count", "outside", "beyond"}:
                 fields[name] = int(fields[name])
             yield {"kind": match[1], **fields}
 
@@ -107,6 +107,7 @@ def found(program, report):
             "site": line_of(program, row["site"]),
             "allocation": line_of(program, block["site"]) if block else None,
             "freed_at": line_of(program, row["freed_at"]),
+            **row.get("overrun", {}),
         }
     for row in report["leaks"]["places"]:
         yield {

@@ -86,6 +86,26 @@ Test(block, is_ready_when_its_stream_has_passed_the_allocation)
         cr_expect_not(spm_is_ready(bench.model, 0x10));
 }
 
+Test(block, has_as_much_behind_it_as_was_asked_for_and_says_nothing_of_it)
+{
+        struct spm_request request = {
+                .pool = bench.async, .stream = bench.s, .size = 1000, .extra = 512};
+        struct spm_allocation block;
+        struct spm_actions actions;
+
+        bench_give(bench.async, 64 * MIB);
+        cr_assert_eq(spm_alloc(bench.model, &request, &block, &actions), SPM_OK);
+        cr_expect_eq(block.size, 1000);
+        cr_expect_geq(block.reserved, 1512);
+        cr_expect_eq(bench_stats(bench.async).used_current, 1000);
+        request = (struct spm_request){
+                .pool = bench.async, .stream = bench.s, .size = SIZE_MAX - 4096, .extra = 8192};
+        cr_expect_eq(spm_alloc(bench.model, &request, &block, &actions), SPM_E_INVALID_VALUE);
+        request = (struct spm_request){
+                .pool = bench.async, .stream = bench.s, .size = SIZE_MAX - 4096, .extra = 4096};
+        cr_expect_eq(spm_alloc(bench.model, &request, &block, &actions), SPM_E_INVALID_VALUE);
+}
+
 /* The driver's own free waits for nothing (A5), and the program knows nothing of that work. */
 Test(block, waits_for_what_the_caller_submits_on_its_stream_however_it_is_freed)
 {

@@ -85,6 +85,9 @@ def sums(report):
     saved = report["saved"]
     if saved["ns"] != sum(cost["calls"] * cost["ns"] for cost in saved["costs"]):
         yield "saved: calls times costs is not the time"
+    for row in report["findings"]:
+        if ("overrun" in row) != (row["kind"] == "overrun"):
+            yield f"findings: {row['kind']} is overrun by {row.get('overrun')}"
     short = report["shortage"]
     if short and short["complete"] and short["held_bytes"] != sum(row["bytes"] for row in short["kinds"]):
         yield "shortage: the kinds do not add up to what is held"
@@ -117,10 +120,10 @@ def expectations(program, schema, folder):
     report, wrong = check(path, schema)
     yield from wrong
     if status != 1 or report["finding_counts"] != {
-        "double_free": 2, "wrong_kind": 1, "interior": 1, "after_context": 0, "foreign": 9,
+        "overrun": 1, "double_free": 2, "wrong_kind": 1, "interior": 1, "after_context": 0, "foreign": 9,
     }:  # fmt: skip
         yield f"rich: exit {status}, {report['finding_counts']}"
-    if [row["kind"] for row in report["findings"][:3]] != ["double_free", "wrong_kind", "interior"]:
+    if [row["kind"] for row in report["findings"][:3]] != ["overrun", "double_free", "wrong_kind"]:
         yield "rich: the worst finding is not first"
     if report["leaks"]["places"][0]["kind"] != "pinned" or report["leaks"]["count"] != 34:
         yield f"rich: {report['leaks']}"
@@ -210,7 +213,7 @@ def sarif_problems(path, report):
         yield f"sarif: {counts} and not {wanted}"
     if sum('"ruleId"' in line for line in lines) != len(run["results"]):
         yield "sarif: a result is not on a line of its own"
-    if [result["ruleId"] for result in run["results"]][0] != "double-free":
+    if [result["ruleId"] for result in run["results"]][0] != "overrun":
         yield "sarif: the worst finding is not first"
 
 
@@ -244,6 +247,8 @@ def self_check(schema, report):
         {**report, "faults": [{**report["faults"][0], "failed": 4}]},
         {**report, "faults": [{**report["faults"][0], "seed": "9"}]},
         {**report, "finding_counts": {**report["finding_counts"], "foreign": 1}},
+        {**report, "findings": [{**report["findings"][0], "kind": "foreign"}]},
+        {**report, "findings": [{**report["findings"][0], "overrun": {"outside": 1}}]},
     ]
     for index, each in enumerate(spoilt):
         if not [*problems(each, schema, schema, "report"), *sums(each)]:

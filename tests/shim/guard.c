@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "route/redzone.h"
 #include "tests/shim/pooling.h"
 #include "tests/sim_driver/control.h"
 
@@ -260,6 +261,190 @@ Test(guard_else, in_quarantine_memory_keeps_what_it_was_filled_with)
         cr_expect_neq(take_on(stream), pointer);
         synchronise();
         cr_expect(holds(pointer, SIZE, SP_POISON_FREED));
+}
+
+/* redzones */
+
+#define ZONE 1000
+
+struct seen {
+        unsigned int count;
+        struct sp_finding last;
+};
+
+static void see(const struct sp_finding *finding, void *user)
+{
+        struct seen *seen = user;
+
+        seen->count++;
+        seen->last = *finding;
+}
+
+static struct seen findings(void)
+{
+        struct seen seen = {0};
+
+        cr_assert(sp_ledger_each_finding(see, &seen));
+        return seen;
+}
+
+static void begin_redzone(const char *poison)
+{
+        setenv("STREAMPOOL_REDZONE", "1000", 1);
+        begin(poison);
+}
+
+/* As a kernel would that goes too far. */
+static void write_on(CUdeviceptr at, size_t size, CUstream on)
+{
+        launch_on(on);
+        cr_assert_eq(sp_driver.cuMemsetD8Async(at, 7, size, on), CUDA_SUCCESS);
+}
+
+static void expect_overrun(CUdeviceptr pointer, const char *function, uint64_t outside,
+                           uint64_t beyond)
+{
+        struct seen seen = findings();
+
+        cr_assert_eq(seen.count, 1);
+        cr_expect_eq(seen.last.kind, SP_FINDING_OVERRUN);
+        cr_expect_eq(seen.last.block.address, pointer);
+        cr_expect_eq(seen.last.block.bytes, SIZE);
+        cr_expect_str_eq(seen.last.function, function);
+        cr_expect_eq(seen.last.outside, outside);
+        cr_expect_eq(seen.last.beyond, beyond);
+}
+
+Test(guard_else, what_is_written_behind_a_synchronous_block_is_seen_when_it_is_freed)
+{
+        CUdeviceptr pointer;
+
+        begin_redzone("");
+        pointer = take();
+        make_busy(other);
+        write_on(pointer + 10, SIZE, other);
+        drop(pointer);
+        expect_overrun(pointer, "cuMemFree", SIZE, 10);
+}
+
+Test(guard_else, the_first_byte_and_the_last_one_are_told_of_all_that_was_asked_for)
+{
+        CUdeviceptr pointer;
+
+        begin_redzone("alloc,free");
+        pointer = take();
+        write_on(pointer + SIZE + 3, 1, stream);
+        write_on(pointer + SIZE + ZONE - 1, 1, stream);
+        drop(pointer);
+        expect_overrun(pointer, "cuMemFree", SIZE + 3, ZONE);
+}
+
+Test(guard_else, of_what_is_looked_at_in_pieces_none_is_left_out)
+{
+        CUdeviceptr pointer;
+
+        setenv("STREAMPOOL_REDZONE", "12000", 1);
+        begin("");
+        pointer = take();
+        write_on(pointer + SIZE + 5000, 6000, stream);
+        drop(pointer);
+        expect_overrun(pointer, "cuMemFree", SIZE + 5000, 11000);
+}
+
+Test(guard_else, behind_an_asynchronous_block_it_is_seen_later_and_nobody_waits)
+{
+        CUdeviceptr pointer;
+
+        begin_redzone("");
+        pointer = take_on(stream);
+        make_busy(stream);
+        write_on(pointer, SIZE + 1, stream);
+        drop_on(pointer, stream);
+        cr_expect(is_busy(stream), "it was waited for");
+        for (int i = 0; i < 300; i++)
+                drop_on(take_on(other), other);
+        cr_expect(is_busy(stream), "it was waited for");
+        cr_expect_eq(findings().count, 0);
+        synchronise();
+        for (int i = 0; i < 300; i++)
+                drop_on(take_on(stream), stream);
+        expect_overrun(pointer, "cuMemFreeAsync", SIZE, 1);
+}
+
+Test(guard_else, it_is_seen_at_the_end_if_nobody_has_looked_before)
+{
+        CUdeviceptr pointer;
+
+        begin_redzone("free");
+        pointer = take_on(stream);
+        write_on(pointer + SIZE, 2, stream);
+        drop(pointer);
+        synchronise();
+        cr_expect_eq(findings().count, 0);
+        sim_calls_reset();
+        sp_redzone_end();
+        cr_expect_eq(sim_calls_all(), 0);
+        expect_overrun(pointer, "cuMemFree", SIZE, 2);
+}
+
+Test(guard_else, a_copy_that_has_not_come_accuses_nobody)
+{
+        CUdeviceptr pointer;
+
+        begin_redzone("");
+        pointer = take_on(stream);
+        synchronise();
+        make_busy(stream);
+        drop_on(pointer, stream);
+        sp_redzone_end();
+        cr_expect_eq(findings().count, 0);
+}
+
+Test(guard_else, what_was_not_filled_is_not_looked_at)
+{
+        begin_redzone("");
+        sim_fail("cuMemsetD8Async", 1, CUDA_ERROR_INVALID_VALUE);
+        drop(take());
+        sim_fail("cuMemsetD8Async", 1, CUDA_ERROR_INVALID_VALUE);
+        drop_on(take_on(stream), stream);
+        synchronise();
+        sp_redzone_end();
+        cr_expect_eq(findings().count, 0);
+}
+
+Test(guard_else, more_frees_than_there_are_places_are_frees_all_the_same)
+{
+        CUdeviceptr pointer[400];
+
+        begin_redzone("");
+        for (int i = 0; i < 400; i++)
+                pointer[i] = take_on(stream);
+        make_busy(stream);
+        for (int i = 0; i < 400; i++)
+                drop_on(pointer[i], stream);
+        cr_expect(is_busy(stream), "it was waited for");
+        synchronise();
+        cr_assert_eq(sp_on_cuMemAllocAsync(&pointer[0], SIZE, stream), CUDA_SUCCESS);
+        write_on(pointer[0] + SIZE, 2, stream);
+        drop_on(pointer[0], stream);
+        synchronise();
+        sp_redzone_end();
+        expect_overrun(pointer[0], "cuMemFreeAsync", SIZE, 2);
+}
+
+Test(guard_else, the_program_sees_the_size_that_it_asked_for)
+{
+        CUdeviceptr pointer, base;
+        size_t size;
+
+        begin_redzone("");
+        pointer = take();
+        cr_assert_eq(sp_on_cuMemGetAddressRange_v2(&base, &size, pointer), CUDA_SUCCESS);
+        cr_expect_eq(base, pointer);
+        cr_expect_eq(size, SIZE);
+        cr_expect_eq(models(default_of(0), CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+        pointer = take_on(stream);
+        cr_expect_eq(models(default_of(0), CU_MEMPOOL_ATTR_USED_MEM_CURRENT), SIZE);
 }
 
 /* The fill would not wait for the kernel that may use it still. */
