@@ -77,6 +77,16 @@ static CUresult fault(enum sp_kind kind, const char *function, CUdeviceptr *poin
         return result;
 }
 
+/* With what a guard wants behind it, or else without: nobody is refused for that. */
+static inline bool serve(spm_pool pool, spm_stream stream, size_t size,
+                         struct spm_magazine *magazine, struct spm_allocation *block)
+{
+        size_t extra = sp_guard_extra();
+
+        return sp_serve(pool, stream, size, extra, magazine, block) ||
+               (extra && sp_serve(pool, stream, size, 0, magazine, block));
+}
+
 CUresult CUDAAPI sp_on_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
 {
         CUresult result = fault(SP_KIND_DEVICE, "cuMemAlloc", pointer, size);
@@ -88,7 +98,7 @@ CUresult CUDAAPI sp_on_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
         context = pointer && size ? sp_route_pooling_context() : NULL;
         /* 1. Null, zero, no context, a capture: what is wrong with it is the driver's to say.
          * 2. A ready block, or one from fresh memory. 3. Nothing: the driver has the last word. */
-        if (!context || !sp_serve(context->sync_pool, 0, size, sp_guard_extra(), NULL, &block))
+        if (!context || !serve(context->sync_pool, 0, size, NULL, &block))
                 return forward_alloc(pointer, size, context != NULL);
 
         if (sp_guards())
@@ -320,8 +330,8 @@ static bool serve_current(struct sp_stream *stream, size_t size, unsigned int ep
 
         do {
                 pool = now;
-                if (pool && sp_serve(pool, stream->model, size, sp_guard_extra(),
-                                     sp_hand_visit(stream, pool, epoch), block))
+                if (pool &&
+                    serve(pool, stream->model, size, sp_hand_visit(stream, pool, epoch), block))
                         return true;
                 now = sp_route_current_pool(device);
         } while (now != pool);
@@ -385,7 +395,7 @@ CUresult CUDAAPI sp_on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size
         if (result != CUDA_SUCCESS)
                 return result;
         ours = pointer && size ? sp_route_pool_behind(pool, handle, &stream) : 0;
-        if (!ours || !sp_serve(ours, stream->model, size, sp_guard_extra(), NULL, &block))
+        if (!ours || !serve(ours, stream->model, size, NULL, &block))
                 return forward_alloc_from_pool(pointer, size, pool, handle, ours);
         if (sp_guards())
                 sp_guard_served_on(stream, &block);

@@ -37,6 +37,18 @@ def orders():
             clean(runs['pool'], f'{name} {time}')
 
 
+def waits():
+    """Where the driver's own calls wait for nothing, neither do fills and looks. What is kept of a
+    stream that goes on is not known to be complete, so a full device has to do without it."""
+    settings = {**GUARDED, 'STREAMPOOL_QUARANTINE': '1M'}
+    cases = [line.split() for line in alone(app('deadlock', '--list')).out.splitlines()]
+    cases = [case for case, *remarks in cases if not remarks]
+    note(len(cases) > 20, f'{len(cases)} cases')
+    for case in cases:
+        result = shimmed(app('deadlock', case), **settings)
+        note(result.out == f'{case} ok\n', f'{case}: {result.out}')
+
+
 def planted():
     """What is found without guards is found with them."""
     runs = same(app('plant', 'clean', 'leak', 'double', 'foreign', 'interior', 'wrong', 'context'),
@@ -63,7 +75,7 @@ def main():
     parser.add_argument('--gpu', required=True, help='folder of the programs for the GPU')
     matrix.OPTIONS = parser.parse_args()
     matrix.OPTIONS.examples = None
-    for suite in (orders, planted, short_of_memory):
+    for suite in (orders, waits, planted, short_of_memory):
         suite()
     for message in matrix.WRONG[:40]:
         print(message)

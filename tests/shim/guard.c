@@ -432,6 +432,19 @@ Test(guard_else, more_frees_than_there_are_places_are_frees_all_the_same)
         expect_overrun(pointer[0], "cuMemFreeAsync", SIZE, 2);
 }
 
+Test(guard_else, where_there_is_no_room_for_a_redzone_the_pool_serves_without)
+{
+        CUdeviceptr pointer;
+
+        setenv("STREAMPOOL_REDZONE", "1048576", 1);
+        setenv("SIM_MEMORY", "8M", 1);
+        begin("");
+        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 8 * MIB), CUDA_SUCCESS);
+        cr_expect_eq(served_by_pools(), 1);
+        drop(pointer);
+        cr_expect_eq(findings().count, 0);
+}
+
 Test(guard_else, the_program_sees_the_size_that_it_asked_for)
 {
         CUdeviceptr pointer, base;
