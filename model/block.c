@@ -14,6 +14,7 @@
 #include "magazine.h"
 #include "piece.h"
 #include "pool.h"
+#include "quarantine.h"
 #include "segment.h"
 #include "stamp.h"
 #include "state.h"
@@ -77,8 +78,10 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                 return SPM_E_INVALID_VALUE;
         if (!pool || pool->closed)
                 return SPM_E_UNKNOWN;
-        want.size = spm_pool_reserve_size(pool, request->size, &want.align);
-        if (!want.size)
+        want.size = request->size + request->extra;
+        if (want.size >= request->size)
+                want.size = spm_pool_reserve_size(pool, want.size, &want.align);
+        if (want.size < request->size)
                 return SPM_E_INVALID_VALUE;
         want.klass = spm_slab_class(pool, want.size, &want.size);
         want.heap = spm_pool_heap(pool, want.size);
@@ -415,7 +418,7 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
         /* The driver's own would not have waited, so no later work may wait for what was before
          * (R1). */
         block->barred = context && stream;
-        spm_limbo_put(model, block);
+        spm_quarantine_or_limbo(model, block);
         stamp_full(model, pool, context, stream, actions);
         return spm_model_finish(model, SPM_OK, actions);
 }

@@ -55,7 +55,7 @@ struct sums {
         uint64_t reserved, used, rounded, pending, ready, sealed, live, blocks;
         uint64_t ready_count[2];
         uint64_t shore_count[2];
-        uint64_t spanning, holes, held;
+        uint64_t spanning, holes, held, kept;
 };
 
 static void check_pending(struct check *check, const struct spm_block *block)
@@ -141,6 +141,10 @@ static void check_block(struct check *check, const struct spm_block *block, stru
         case SPM_BLOCK_HELD:
                 sums->pending += block->size;
                 sums->held += block->size;
+                break;
+        case SPM_BLOCK_KEPT:
+                sums->pending += block->size;
+                sums->kept += block->size;
                 break;
         case SPM_BLOCK_PENDING:
                 sums->pending += block->size;
@@ -242,6 +246,24 @@ static void check_lane(struct check *check, const struct spm_lane *lane, uint64_
         *bytes += sum;
 }
 
+static void check_kept(struct check *check, const struct spm_pool_state *pool,
+                       const struct sums *sums)
+{
+        const struct spm_block *block, *last = NULL;
+        uint64_t bytes = 0;
+
+        for (block = pool->kept_oldest; block; last = block, block = block->newer) {
+                bytes += block->size;
+                if (!spm_block_is(block, SPM_BLOCK_KEPT) || block->older != last)
+                        fail(check, "what is kept is listed both ways", block->address, 0);
+        }
+        if (last != pool->kept_newest)
+                fail(check, "what is kept has an end", bytes, 0);
+        expect_equal(check, "what is kept is listed", bytes, sums->kept);
+        expect_equal(check, "what is kept is counted", pool->kept_bytes, sums->kept);
+        expect_at_most(check, "no more is kept than may be", sums->kept, pool->config.quarantine);
+}
+
 static void check_heaps(struct check *check, const struct spm_pool_state *pool,
                         const struct sums *sums)
 {
@@ -288,8 +310,9 @@ static void check_pool(struct check *check, const struct spm_pool_state *pool, u
         expect_equal(check, "I3 used", stats.used_current, sums.used);
         expect_equal(check, "I3 rounded", stats.rounded_current, sums.rounded);
         expect_equal(check, "I3 pending", stats.pending_bytes, sums.pending);
-        expect_equal(check, "I3 pending is the sum over streams and magazines", stats.pending_bytes,
-                     in_lanes + sums.held);
+        expect_equal(check, "I3 pending is the sum over streams, magazines and what is kept",
+                     stats.pending_bytes, in_lanes + sums.held + sums.kept);
+        check_kept(check, pool, &sums);
         expect_equal(check, "I3 ready", stats.ready_bytes, sums.ready);
         expect_equal(check, "I3 sealed", stats.sealed_bytes, sums.sealed);
         expect_equal(check, "I3 live blocks", stats.live_blocks, sums.live);

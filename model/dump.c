@@ -39,6 +39,7 @@ static const char *state_name(enum spm_block_state state)
                 [SPM_BLOCK_HELD] = "held",   [SPM_BLOCK_PENDING] = "pending",
                 [SPM_BLOCK_READY] = "ready", [SPM_BLOCK_SEALED] = "sealed",
                 [SPM_BLOCK_HOLE] = "hole",   [SPM_BLOCK_SLAB] = "slab",
+                [SPM_BLOCK_KEPT] = "kept",
         };
 
         return names[state];

@@ -16,6 +16,7 @@
 #include "limbo.h"
 #include "piece.h"
 #include "poll.h"
+#include "quarantine.h"
 #include "recall.h"
 #include "serve.h"
 #include "state.h"
@@ -250,6 +251,8 @@ static SPM_COLD enum spm_status climb(struct spm_model *model, const struct spm_
                 spm_ladder_refused(request);
                 return SPM_OK;
         case INTERNAL:
+                if (!request->tries && spm_quarantine_end(model, want->pool))
+                        return SPM_OK;
                 return go_on(request,
                              request->tries++ < DONORS_MAX && ask_internal(model, want, actions),
                              WAITING);

@@ -16,6 +16,7 @@
 #include "front.h"
 #include "limbo.h"
 #include "pool.h"
+#include "quarantine.h"
 #include "recall.h"
 #include "segment.h"
 #include "stamp.h"
@@ -85,6 +86,9 @@ static void kill_block(struct spm_model *model, struct spm_block *block)
                 break;
         case SPM_BLOCK_PENDING:
                 spm_limbo_take(model, block);
+                break;
+        case SPM_BLOCK_KEPT:
+                spm_quarantine_take(block);
                 break;
         case SPM_BLOCK_SEALED:
                 spm_pool_unseal(block);

@@ -53,7 +53,8 @@ struct spm_measure spm_piece_measure(const struct spm_pool_state *pool, uint64_t
  * one stream has all work is that one's to have again, and is waited for before the pool grows. */
 static inline uint64_t spm_piece_busy(const struct spm_pool_state *pool)
 {
-        return pool->rounded_bytes + (spm_work_sole(pool->work) ? 0 : pool->pending_bytes);
+        return pool->rounded_bytes +
+               (spm_work_sole(pool->work) ? pool->kept_bytes : pool->pending_bytes);
 }
 
 /** spm_piece_allowed() - bytes that a pool may hold which had @high in use. */

@@ -69,13 +69,16 @@ struct spm_pool_state {
         struct spm_area *areas;
         struct spm_block *spanning; /* READY blocks that hold whole segments, oldest first */
         struct spm_block *last_spanning;
-        struct spm_block *sealed; /* linked by newer */
-        struct spm_table lanes;   /* by stream */
+        struct spm_block *sealed;      /* linked by newer */
+        struct spm_block *kept_oldest; /* quarantine.c: linked both ways */
+        struct spm_block *kept_newest;
+        struct spm_table lanes; /* by stream */
         struct spm_magazine *magazines;
 
         uint64_t used_bytes; /* as asked for */
         uint64_t rounded_bytes;
-        uint64_t pending_bytes;
+        uint64_t pending_bytes; /* with those that are kept */
+        uint64_t kept_bytes;
         uint64_t ready_bytes;
         uint64_t sealed_bytes;
         uint64_t reserved_bytes;

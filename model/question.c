@@ -42,6 +42,23 @@ enum spm_status spm_set_user(struct spm_model *model, uint64_t address, uint64_t
         return SPM_OK;
 }
 
+/* The first point is there already, and only moves: nothing is needed for that. */
+enum spm_status spm_touch(struct spm_model *model, uint64_t address)
+{
+        struct spm_block *block = live_at(model, address);
+        struct spm_stream_state *stream;
+
+        if (!block || block->address != address || block->area->pool->config.kind != SPM_POOL_ASYNC)
+                return SPM_E_FOREIGN;
+        stream = spm_subject_usable(model, block->streams[0]);
+        if (!stream)
+                return SPM_E_UNKNOWN;
+        block->positions[0] = spm_stream_submit(stream);
+        if (!block->dep_count)
+                block->dep_count = 1;
+        return SPM_OK;
+}
+
 enum spm_status spm_export(struct spm_model *model, uint64_t address)
 {
         struct spm_block *block = live_at(model, address);

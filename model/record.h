@@ -10,6 +10,7 @@
  *
  *   LIVE     the program has it; findable by address (spm_area_live_at())
  *   HELD     in a magazine: freed, and for its owner to take (magazine.h)
+ *   KEPT     freed, and served to nobody for a while (quarantine.h)
  *   PENDING  in a lane (limbo.h), or a stray
  *   READY    in the bins of its heap, by size; a slot in its slab
  *   SEALED   freed and complete, but known outside; never served again (I10)
@@ -51,6 +52,7 @@ enum spm_block_state {
         SPM_BLOCK_SEALED,
         SPM_BLOCK_HOLE,
         SPM_BLOCK_SLAB,
+        SPM_BLOCK_KEPT,
 };
 
 struct spm_area;
@@ -110,7 +112,8 @@ struct spm_block {
                 struct spm_lane *lane; /* PENDING; NULL for a stray */
                 uint64_t user;         /* LIVE */
         };
-        struct spm_block *older; /* PENDING: in its lane; READY: in the list of spanning ones */
+        struct spm_block
+                *older; /* PENDING: in its lane; KEPT: in its pool; READY: of those that span */
         struct spm_block *newer;
         struct spm_extra *extra;
         struct spm_slab *slab; /* of a slot, and of a SLAB */

@@ -10,6 +10,7 @@
 #include "front.h"
 #include "grow.h"
 #include "pool.h"
+#include "quarantine.h"
 #include "recall.h"
 #include "segment.h"
 #include "state.h"
@@ -93,6 +94,7 @@ enum spm_status spm_pool_destroy(struct spm_model *model, spm_pool id, struct sp
                 pool->config.keep = 0;
                 model->closed_pools++;
                 spm_magazine_abandon(model, pool);
+                spm_quarantine_end(model, pool);
         }
         all = pool->config.release_needs_idle ||
               spm_trim_pool(model, pool, 0, 0, &released, actions);
@@ -163,6 +165,7 @@ enum spm_status spm_trim(struct spm_model *model, spm_pool id, size_t keep, size
         if (!pool)
                 return SPM_E_UNKNOWN;
         spm_magazine_recall(model, pool);
+        spm_quarantine_end(model, pool);
         all = spm_trim_pool(model, pool, keep, 0, &bytes, actions);
         if (released)
                 *released = (size_t)bytes;

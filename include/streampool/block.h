@@ -36,6 +36,8 @@ struct spm_request {
         size_t size;
         bool may_wait;                 /* host waits are allowed when memory is short */
         struct spm_magazine *magazine; /* to be filled on the way; NULL for none */
+        size_t extra;                  /* bytes behind the block, which count for nothing but
+                                        * spm_allocation.reserved; not from a magazine */
         uint64_t user;                 /* see spm_set_user() */
         /* -- */
         uint32_t stage;
@@ -137,6 +139,16 @@ enum spm_status spm_find(const struct spm_model *model, uint64_t address,
 /** spm_set_user() - 64 bits of the caller's own, kept with the live block that holds @address; at
  * first what the allocation said. Return: SPM_OK, SPM_E_FOREIGN (in no live block). */
 enum spm_status spm_set_user(struct spm_model *model, uint64_t address, uint64_t user);
+
+/**
+ * spm_touch() - the stream that the live block at @address was allocated on has just got work of
+ * the caller's own that uses it, which the program knows nothing of
+ *
+ * A free that names no stream (SPM_FREE_SYNC), and one on another stream, wait for that as well
+ * (A6). Return: SPM_OK, SPM_E_FOREIGN (no live block of an ASYNC pool begins there), SPM_E_UNKNOWN
+ * (its stream has ended).
+ */
+enum spm_status spm_touch(struct spm_model *model, uint64_t address);
 
 /** spm_export() - the memory of the live block that holds @address is known outside: it is never
  * served again (Q3, I10), but is given back with its segment. Once more does no harm. Return:

@@ -101,6 +101,10 @@ struct spm_pool_config {
         /* Memory that was idle for so long is given back by spm_tick(), in nanoseconds; 0: never.
          * It does nothing for a pool that release_needs_idle. */
         uint64_t decay;
+        /* Of what was freed last, at most so many bytes are kept and served to nobody, as long as
+         * there is other memory, so that a second free is known for what it is; 0: none. A pool
+         * that does has no magazines. */
+        size_t quarantine;
         size_t align;       /* of every block; 0 means 512; a power of two */
         size_t large_size;  /* blocks larger than this are aligned to large_align; 0 for none */
         size_t large_align; /* 0 means align; a power of two */

@@ -31,10 +31,11 @@ struct spm_stats {
         uint64_t used_current, used_high;
         uint64_t live_blocks, live_blocks_high;
         uint64_t rounded_current; /* bytes of live blocks as taken from segments */
-        uint64_t pending_bytes; /* freed, not ready: the sum over streams, batches and magazines */
-        uint64_t ready_bytes;   /* free for anyone */
-        uint64_t sealed_bytes;  /* freed after spm_export(): served to nobody;
-                                 * rounded + pending + ready + sealed == reserved */
+        uint64_t pending_bytes;   /* freed, not ready: the sum over streams, batches, magazines and
+                                     quarantine */
+        uint64_t ready_bytes;     /* free for anyone */
+        uint64_t sealed_bytes;    /* freed after spm_export(): served to nobody;
+                                   * rounded + pending + ready + sealed == reserved */
         uint64_t largest_ready;
         uint64_t segments;
         /* Since creation; a hit is an allocation from memory that had been freed before. */
@@ -61,7 +62,7 @@ void spm_tally_take(struct spm_tally *tally, size_t bytes);
 enum spm_status spm_reset_peaks(struct spm_model *model, spm_pool pool);
 
 /** spm_pending_on() - bytes freed on @stream that are not ready, in all pools, but for those in
- * magazines. Return: SPM_OK, SPM_E_UNKNOWN. */
+ * magazines and in quarantine. Return: SPM_OK, SPM_E_UNKNOWN. */
 enum spm_status spm_pending_on(const struct spm_model *model, spm_stream stream, uint64_t *bytes);
 
 /** spm_each_live() - call @visit for every live block of @pool (0: of all), in address order;

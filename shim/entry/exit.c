@@ -38,6 +38,7 @@
 #include "base/config.h"
 #include "base/life.h"
 #include "report/report.h"
+#include "route/redzone.h"
 
 /* Atomic. */
 static atomic_bool is_written;
@@ -47,6 +48,7 @@ static void write_report(void)
         if (!sp_life_has_begun() || sp_life_is_child() || atomic_exchange(&is_written, true))
                 return;
         sp_life_leaving();
+        sp_redzone_end();
         if (sp_config()->report_on & SP_ON_EXIT)
                 sp_report_write();
 }

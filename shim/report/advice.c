@@ -13,6 +13,10 @@ static const struct sp_advice advices[] = {
                                       "Allocate what is used, or use less: what lies behind may be "
                                       "somebody else's.",
                                       true},
+        [SP_FINDING_OVERRUN] = {"overrun", "Written past its end",
+                                "Allocate what is written, or write less: it was seen when the "
+                                "block was freed, and done before.",
+                                true},
         [SP_FINDING_DOUBLE_FREE] = {"double-free", "Freed twice",
                                     "One of the two frees is too many: after the first the memory "
                                     "may be somebody else's.",

@@ -195,4 +195,7 @@ void sp_use_text_more(struct sp_text *text, const struct sp_finding *finding);
 /** sp_use_json() - "use": {...}, of other findings null. */
 void sp_use_json(struct sp_text *text, const struct sp_finding *finding);
 
+/** sp_overrun_json() - a member of the finding; null but for an overrun. */
+void sp_overrun_json(struct sp_text *text, const struct sp_finding *finding);
+
 #endif

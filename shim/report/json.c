@@ -69,6 +69,7 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         sp_text_add(text, ", ");
         sp_words_site(text, "freed_at", finding->freed_at);
         sp_use_json(text, finding);
+        sp_overrun_json(text, finding);
         sp_text_add(text, "}");
 }
 

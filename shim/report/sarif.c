@@ -154,7 +154,7 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding, 
         if (sp_finding_is_use(finding))
                 sp_text_add(&words, " %s %llu bytes", finding->is_write ? "writes" : "reads",
                             (unsigned long long)finding->touched);
-        if (finding->kind == SP_FINDING_OUT_OF_BOUNDS)
+        if (finding->kind == SP_FINDING_OUT_OF_BOUNDS || finding->kind == SP_FINDING_OVERRUN)
                 sp_text_add(&words, ", from byte %llu on outside",
                             (unsigned long long)finding->outside);
         if (finding->has_block) {

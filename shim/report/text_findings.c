@@ -65,12 +65,14 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
                     (unsigned long long)finding->address);
         if (sp_finding_is_use(finding))
                 sp_use_text(text, finding);
+        else if (finding->kind == SP_FINDING_OVERRUN)
+                sp_text_add(text, "seen here");
         else
                 sp_text_add(text, "%s (%d)", result_words(finding->result), finding->result);
         if (finding->times > 1)
                 sp_text_add(text, ", %llu times", (unsigned long long)finding->times);
         add_place(text, finding->site);
-        if (sp_finding_is_use(finding))
+        if (sp_finding_is_use(finding) || finding->kind == SP_FINDING_OVERRUN)
                 sp_use_text_more(text, finding);
         if (!finding->has_block)
                 return;

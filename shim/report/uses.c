@@ -28,7 +28,7 @@ static void add_excess(struct sp_text *text, const struct sp_finding *finding)
 
 void sp_use_text_more(struct sp_text *text, const struct sp_finding *finding)
 {
-        if (finding->kind == SP_FINDING_OUT_OF_BOUNDS)
+        if (finding->kind == SP_FINDING_OUT_OF_BOUNDS || finding->kind == SP_FINDING_OVERRUN)
                 add_excess(text, finding);
         else if (!finding->has_block)
                 sp_text_add(text, "    in memory of the pool that is in no block; if one was freed "
@@ -52,5 +52,19 @@ void sp_use_json(struct sp_text *text, const struct sp_finding *finding)
                 sp_text_add(text, ", ");
                 sp_words_number(text, "beyond", finding->beyond);
         }
+        sp_text_add(text, "}");
+}
+
+void sp_overrun_json(struct sp_text *text, const struct sp_finding *finding)
+{
+        sp_text_add(text, ", \"overrun\": ");
+        if (finding->kind != SP_FINDING_OVERRUN) {
+                sp_text_add(text, "null");
+                return;
+        }
+        sp_text_add(text, "{");
+        sp_words_number(text, "outside", finding->outside);
+        sp_text_add(text, ", ");
+        sp_words_number(text, "beyond", finding->beyond);
         sp_text_add(text, "}");
 }

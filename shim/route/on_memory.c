@@ -41,6 +41,7 @@
 #include "report/counters.h"
 #include "route/ask.h"
 #include "route/fault.h"
+#include "route/guard.h"
 #include "route/hand.h"
 #include "route/perform.h"
 #include "route/tick.h"
@@ -76,6 +77,16 @@ static CUresult fault(enum sp_kind kind, const char *function, CUdeviceptr *poin
         return result;
 }
 
+/* With what a guard wants behind it, or else without: nobody is refused for that. */
+static inline bool serve(spm_pool pool, spm_stream stream, size_t size,
+                         struct spm_magazine *magazine, struct spm_allocation *block)
+{
+        size_t extra = sp_guard_extra();
+
+        return sp_serve(pool, stream, size, extra, magazine, block) ||
+               (extra && sp_serve(pool, stream, size, 0, magazine, block));
+}
+
 CUresult CUDAAPI sp_on_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
 {
         CUresult result = fault(SP_KIND_DEVICE, "cuMemAlloc", pointer, size);
@@ -87,9 +98,11 @@ CUresult CUDAAPI sp_on_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
         context = pointer && size ? sp_route_pooling_context() : NULL;
         /* 1. Null, zero, no context, a capture: what is wrong with it is the driver's to say.
          * 2. A ready block, or one from fresh memory. 3. Nothing: the driver has the last word. */
-        if (!context || !sp_serve(context->sync_pool, 0, size, NULL, &block))
+        if (!context || !serve(context->sync_pool, 0, size, NULL, &block))
                 return forward_alloc(pointer, size, context != NULL);
 
+        if (sp_guards())
+                sp_guard_served(context, &block);
         *pointer = block.address;
         if (sp_tick_is_due())
                 sp_tick();
@@ -108,6 +121,8 @@ CUresult CUDAAPI sp_on_cuMemFree_v2(CUdeviceptr address)
                 if (result != CUDA_SUCCESS)
                         return refuse_as(address, "cuMemFree", result);
         }
+        if (sp_guards())
+                sp_guard_free(address);
         /* 2. Into limbo: it waits there for everything its context had submitted. 3. No block of
          * ours: the driver has the last word. */
         status = give_back(address, SPM_FREE_SYNC, 0, &block);
@@ -316,7 +331,7 @@ static bool serve_current(struct sp_stream *stream, size_t size, unsigned int ep
         do {
                 pool = now;
                 if (pool &&
-                    sp_serve(pool, stream->model, size, sp_hand_visit(stream, pool, epoch), block))
+                    serve(pool, stream->model, size, sp_hand_visit(stream, pool, epoch), block))
                         return true;
                 now = sp_route_current_pool(device);
         } while (now != pool);
@@ -345,6 +360,8 @@ CUresult CUDAAPI sp_on_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstre
                 return forward_alloc_async(pointer, size, handle,
                                            stream &&
                                                    sp_route_current_pool(stream->context->device));
+        if (sp_guards())
+                sp_guard_served_on(stream, &block);
         if (block.unseen)
                 atomic_store_explicit(&stream->owes, true, memory_order_relaxed);
         *pointer = block.address;
@@ -378,8 +395,10 @@ CUresult CUDAAPI sp_on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size
         if (result != CUDA_SUCCESS)
                 return result;
         ours = pointer && size ? sp_route_pool_behind(pool, handle, &stream) : 0;
-        if (!ours || !sp_serve(ours, stream->model, size, NULL, &block))
+        if (!ours || !serve(ours, stream->model, size, NULL, &block))
                 return forward_alloc_from_pool(pointer, size, pool, handle, ours);
+        if (sp_guards())
+                sp_guard_served_on(stream, &block);
         if (block.unseen)
                 atomic_store_explicit(&stream->owes, true, memory_order_relaxed);
         *pointer = block.address;
@@ -438,6 +457,8 @@ CUresult CUDAAPI sp_on_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
                 if (result != CUDA_SUCCESS)
                         return refuse_as(address, "cuMemFreeAsync", result);
         }
+        if (stream && sp_guards())
+                sp_guard_free_on(stream, address);
         if (stream)
                 status = give_back(address, SPM_FREE_ASYNC, stream->model, &block);
         if (status == SPM_E_FOREIGN)

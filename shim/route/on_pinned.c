@@ -43,7 +43,7 @@ static bool serve(void **pointer, size_t size, unsigned int flags)
         spm_pool pool = context ? sp_pinned_pool(context, size, flags) : 0;
         struct spm_allocation block;
 
-        if (!pool || !sp_serve(pool, 0, size, NULL, &block))
+        if (!pool || !sp_serve(pool, 0, size, 0, NULL, &block))
                 return false;
         *pointer = (void *)(uintptr_t)block.address;
         if (sp_tick_is_due())

@@ -47,11 +47,12 @@ CUresult sp_wait_or_look(struct sp_context *context, const struct sp_stamp *stam
 /**
  * sp_serve() - a block for the program, or nothing
  * @stream: 0 for a synchronous pool
+ * @extra:  bytes behind it, of which the program knows nothing
  *
  * Return: false when the pool has none; the driver is to be asked instead.
  */
-bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_magazine *magazine,
-              struct spm_allocation *block);
+bool sp_serve(spm_pool pool, spm_stream stream, size_t size, size_t extra,
+              struct spm_magazine *magazine, struct spm_allocation *block);
 
 /**
  * sp_relieve() - a driver call failed for memory: give back what the pools hold idle (O2)

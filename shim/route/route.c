@@ -80,7 +80,7 @@ uint64_t sp_mirror_alloc(spm_pool pool, spm_stream stream, size_t size)
 
         if (sp_config()->mode != SP_MODE_OBSERVE || !pool)
                 return 0;
-        return sp_serve(pool, stream, size, NULL, &block) ? block.address : 0;
+        return sp_serve(pool, stream, size, 0, NULL, &block) ? block.address : 0;
 }
 
 void sp_mirror_free(uint64_t shadow, enum spm_free_kind kind, spm_stream stream)

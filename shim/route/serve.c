@@ -38,7 +38,7 @@ static enum spm_status take_step(struct spm_request *request, struct spm_allocat
 static SP_COLD bool climb(struct spm_request *request, enum spm_status status,
                           struct spm_allocation *block, struct spm_actions *actions)
 {
-        struct sp_room room = {.pool = request->pool, .size = request->size};
+        struct sp_room room = {.pool = request->pool, .size = request->size + request->extra};
         enum sp_verdict verdict;
         struct sp_spares spares;
         unsigned int steps = 0;
@@ -67,13 +67,14 @@ static SP_COLD bool climb(struct spm_request *request, enum spm_status status,
         return false;
 }
 
-bool sp_serve(spm_pool pool, spm_stream stream, size_t size, struct spm_magazine *magazine,
-              struct spm_allocation *block)
+bool sp_serve(spm_pool pool, spm_stream stream, size_t size, size_t extra,
+              struct spm_magazine *magazine, struct spm_allocation *block)
 {
         struct spm_request request = {
                 .pool = pool,
                 .stream = stream,
                 .size = size,
+                .extra = extra,
                 .may_wait = true,
                 .magazine = magazine,
                 .user = sp_held_user(),

@@ -26,6 +26,7 @@
 #include "base/config.h"
 #include "base/life.h"
 #include "report/counters.h"
+#include "route/guard.h"
 #include "route/perform.h"
 #include "track/state.h"
 #include "track/stream.h"
@@ -125,7 +126,8 @@ void sp_work_watch_first(struct sp_context *context)
         bool alone = context == only_context();
         struct spm_actions actions;
 
-        if (!sp_config()->early) {
+        /* A guard touches what is served at once, and not in the order of the sole stream. */
+        if (!sp_config()->early || sp_guards()) {
                 atomic_store(&context->is_watched, true);
                 return;
         }

@@ -56,6 +56,8 @@ struct sp_context {
         spm_pool sync_pool;
         struct sp_range range;                      /* of that pool */
         _Atomic spm_pool host_pools[SP_HOST_POOLS]; /* pinned.c's; 0 until first used */
+        _Atomic(CUstream) guard_stream;             /* route/guard.c's own; NULL until first used */
+        struct sp_redzones *_Atomic redzones;       /* route/redzone.c's; NULL until first used */
         struct sp_stream *_Atomic legacy_stream;    /* stream.c's; NULL until first used */
         struct sp_stamper stamper;
         /* Nothing is pooled here: a green context, or one that could not be set up. */

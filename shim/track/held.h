@@ -24,20 +24,23 @@
 #include "base/life.h"
 #include "track/ledger.h"
 
-/* kept with a block (spm_set_user): the place in the program, and a flag above it */
+/* kept with a block (spm_set_user): the place in the program, and flags above it */
 
 #define SP_HELD_SYNC_MEMOPS ((uint64_t)1 << 63) /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS was set */
+
+#define SP_HELD_REDZONE     ((uint64_t)1 << 62) /* what lies behind it was filled (route/guard.c) */
+#define SP_HELD_FLAGS       (SP_HELD_SYNC_MEMOPS | SP_HELD_REDZONE)
 
 /** sp_held_user() - for an allocation that sp_caller asked for. */
 static inline uint64_t sp_held_user(void)
 {
-        return (uint64_t)(uintptr_t)sp_caller & ~SP_HELD_SYNC_MEMOPS;
+        return (uint64_t)(uintptr_t)sp_caller & ~SP_HELD_FLAGS;
 }
 
 /** sp_held_site() - the place in the program. */
 static inline const void *sp_held_site(uint64_t user)
 {
-        return (const void *)(uintptr_t)(user & ~SP_HELD_SYNC_MEMOPS); // NOLINT
+        return (const void *)(uintptr_t)(user & ~SP_HELD_FLAGS); // NOLINT
 }
 
 /* live blocks */

@@ -136,6 +136,7 @@ uint64_t sp_ledger_below_peak(int device, uint64_t more);
 enum sp_finding_kind {
         SP_FINDING_USE_AFTER_FREE, /* has no block if that was long ago, or there never was one */
         SP_FINDING_OUT_OF_BOUNDS,  /* past the end of its block */
+        SP_FINDING_OVERRUN,        /* written past its end, as was seen when it was freed */
         SP_FINDING_DOUBLE_FREE,    /* has no block if that was long ago */
         SP_FINDING_WRONG_KIND,     /* alive, but not freed by this function */
         SP_FINDING_INTERIOR,       /* inside a live allocation */
@@ -157,9 +158,10 @@ struct sp_finding {
         const void *freed_at;
         /* Of uses; else 0. */
         uint64_t touched; /* bytes in all */
-        uint64_t outside; /* OUT_OF_BOUNDS: the first that is not the block's, from its start */
-        uint64_t beyond;  /* OUT_OF_BOUNDS: how many bytes behind the block's end the last one is */
         bool is_write;
+        /* OUT_OF_BOUNDS and OVERRUN; else 0. */
+        uint64_t outside; /* the first byte that is not the block's, from its start */
+        uint64_t beyond;  /* how many bytes behind the block's end the last one is */
 };
 
 /** sp_finding_is_use() - of memory that was touched? The others are of frees. */
@@ -167,6 +169,11 @@ static inline bool sp_finding_is_use(const struct sp_finding *finding)
 {
         return finding->kind <= SP_FINDING_OUT_OF_BOUNDS;
 }
+
+/** sp_ledger_overrun() - what lies behind @block was written, as is seen at its free by @function
+ * at @site; @outside and @beyond as in the finding. */
+void sp_ledger_overrun(const struct sp_ledger_entry *block, const char *function, const void *site,
+                       uint64_t outside, uint64_t beyond);
 
 /**
  * sp_ledger_bad_free() - a free was refused

@@ -30,6 +30,7 @@ static bool blames_argument(int result)
 static const char *const finding_names[SP_FINDING_COUNT] = {
         [SP_FINDING_USE_AFTER_FREE] = "use_after_free",
         [SP_FINDING_OUT_OF_BOUNDS] = "out_of_bounds",
+        [SP_FINDING_OVERRUN] = "overrun",
         [SP_FINDING_DOUBLE_FREE] = "double_free",
         [SP_FINDING_WRONG_KIND] = "wrong_kind",
         [SP_FINDING_INTERIOR] = "interior",
@@ -185,6 +186,24 @@ static void list_locked(struct sp_finding *finding)
         sp_ledger.findings[sp_ledger.finding_count++] = *finding;
 }
 
+void sp_ledger_overrun(const struct sp_ledger_entry *block, const char *function, const void *site,
+                       uint64_t outside, uint64_t beyond)
+{
+        struct sp_finding finding = {
+                .kind = SP_FINDING_OVERRUN,
+                .address = block->address,
+                .function = function,
+                .site = site,
+                .times = 1,
+                .has_block = true,
+                .block = *block,
+                .outside = outside,
+                .beyond = beyond,
+        };
+
+        sp_ledger_add_finding(&finding);
+}
+
 void sp_ledger_bad_free(enum sp_space space, uint64_t address, const char *function, int result)
 {
         struct sp_finding finding = {
@@ -207,8 +226,11 @@ void sp_ledger_bad_free(enum sp_space space, uint64_t address, const char *funct
 void sp_ledger_add_finding(const struct sp_finding *finding)
 {
         struct sp_finding added = *finding;
+        struct spm_model *model;
 
-        sp_model_enter();
+        /* Also while the process ends, and whoever has the lock may have ended before. */
+        if (!sp_books_enter_bounded(&model))
+                return;
         sp_ledger.totals.findings[added.kind]++;
         list_locked(&added);
         sp_model_leave();

@@ -46,6 +46,7 @@ static struct spm_pool_config wish_for(const struct sp_device *device, const str
                 .keep = sp_amount_bytes(config->keep, device->total_bytes),
                 .growth = (enum spm_growth)config->growth,
                 .decay = config->decay,
+                .quarantine = config->quarantine,
                 .range_base = range->base,
                 .range_size = range->size,
         };

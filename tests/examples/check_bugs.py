@@ -9,12 +9,14 @@ A program says in its head what is to be found, and no more may be found:
     Expect: double_free site=second allocation=made freed_at=first
     Expect: leak memory=device count=3 site=made
     Expect: out_of_bounds site=copy allocation=made access=write outside=1000
-    Settings: STREAMPOOL_CHECK=1
     Bare: dies
+    Settings: STREAMPOOL_POISON=free
+    Prints: read 0xdfdfdfdf
 
 The name of a place stands for the line that ends in the comment "here: NAME". Where
 a place of C is, binutils say by its offset, not the report; of Python the report has
 the line. "Bare: dies": without the shim a signal ends the program, on the real driver.
+"Settings" are the program's environment; each line of "Prints" is one of what it prints.
 """
 
 import argparse
@@ -52,6 +54,14 @@ class Program:
     def dies_bare(self):
         return any(re.match(r"[ */]*Bare: dies", line) for line in self.lines)
 
+    def told(self, word):
+        """What stands behind @word in the head, for each line that has it."""
+        found = (re.match(rf"[ */#]*{word}: (.*)", line) for line in self.lines)
+        return [match[1].strip() for match in found if match]
+
+    def settings(self):
+        return dict(pair.split("=", 1) for text in self.told("Settings") for pair in text.split())
+
     def expected(self):
         """Each as a dictionary; those of places are lines."""
         for text in self.lines:
@@ -61,14 +71,9 @@ class Program:
             fields = dict(field.split("=") for field in match[2].split())
             for name in set(fields) & set(PLACES):
                 fields[name] = self.line(fields[name])
-            for name in set(fields) & {"count", "outside"}:
+            for name in set(fields) & {"count", "outside", "beyond"}:
                 fields[name] = int(fields[name])
             yield {"kind": match[1], **fields}
-
-    def settings(self):
-        """What it is run with, beside what all are."""
-        matches = (re.match(r"[ */]*Settings: (.*)", text) for text in self.lines)
-        return dict(word.split("=") for match in matches if match for word in match[1].split())
 
 
 def all_programs(built):
@@ -104,6 +109,7 @@ def found(program, report):
             "allocation": line_of(program, block["site"]) if block else None,
             "freed_at": line_of(program, row["freed_at"]),
             **{name: row["use"][name] for name in ("access", "outside") if row["use"] and name in row["use"]},
+            **(row["overrun"] or {}),
         }
     for row in report["leaks"]["places"]:
         yield {
@@ -132,6 +138,8 @@ def problems(program, options):
             yield f"not found: {expected}"
         else:
             seen.remove(match)
+    printed = run.out.splitlines()
+    yield from (f"not printed: {text}" for text in program.told("Prints") if text not in printed)
     yield from (f"found, and not expected: {each}" for each in seen)
 
 

@@ -86,6 +86,52 @@ Test(block, is_ready_when_its_stream_has_passed_the_allocation)
         cr_expect_not(spm_is_ready(bench.model, 0x10));
 }
 
+Test(block, has_as_much_behind_it_as_was_asked_for_and_says_nothing_of_it)
+{
+        struct spm_request request = {
+                .pool = bench.async, .stream = bench.s, .size = 1000, .extra = 512};
+        struct spm_allocation block;
+        struct spm_actions actions;
+
+        bench_give(bench.async, 64 * MIB);
+        cr_assert_eq(spm_alloc(bench.model, &request, &block, &actions), SPM_OK);
+        cr_expect_eq(block.size, 1000);
+        cr_expect_geq(block.reserved, 1512);
+        cr_expect_eq(bench_stats(bench.async).used_current, 1000);
+        request = (struct spm_request){
+                .pool = bench.async, .stream = bench.s, .size = SIZE_MAX - 4096, .extra = 8192};
+        cr_expect_eq(spm_alloc(bench.model, &request, &block, &actions), SPM_E_INVALID_VALUE);
+        request = (struct spm_request){
+                .pool = bench.async, .stream = bench.s, .size = SIZE_MAX - 4096, .extra = 4096};
+        cr_expect_eq(spm_alloc(bench.model, &request, &block, &actions), SPM_E_INVALID_VALUE);
+}
+
+/* The driver's own free waits for nothing (A5), and the program knows nothing of that work. */
+Test(block, waits_for_what_the_caller_submits_on_its_stream_however_it_is_freed)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 4096);
+        uint64_t b;
+
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_WAIT);
+        cr_assert_eq(spm_touch(bench.model, a), SPM_OK);
+        cr_expect_not(spm_is_ready(bench.model, a));
+        bench_free(a, 0);
+        b = bench_alloc(bench.async, bench.t, 4096);
+        cr_expect_neq(a, b);
+        cr_expect_eq(bench_alloc(bench.async, bench.s, 4096), a, "in order with that work");
+        cr_expect_eq(spm_touch(bench.model, b + 512), SPM_E_FOREIGN);
+        cr_expect_eq(spm_touch(bench.model, bench_alloc(bench.sync, 0, 512)), SPM_E_FOREIGN);
+}
+
+Test(block, that_was_touched_is_not_anothers_by_a_free_on_another_stream)
+{
+        uint64_t a = bench_alloc(bench.async, bench.s, 4096);
+
+        cr_assert_eq(spm_touch(bench.model, a), SPM_OK);
+        bench_free(a, bench.t);
+        cr_expect_neq(bench_alloc(bench.async, bench.t, 4096), a);
+}
+
 Test(block, is_ready_on_a_stream_by_an_event_of_its_owner)
 {
         spm_event before = bench_record(bench.s);

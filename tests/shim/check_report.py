@@ -92,6 +92,8 @@ def sums(report):
             yield f"findings: {row['kind']} is of use {use} and result {row['result']}"
         if use and ("outside" in use, "beyond" in use) != (row["kind"] == "out_of_bounds",) * 2:
             yield f"findings: {row['kind']} is outside by {use}"
+        if (row["overrun"] is None) != (row["kind"] != "overrun"):
+            yield f"findings: {row['kind']} is overrun by {row['overrun']}"
     short = report["shortage"]
     if short and short["complete"] and short["held_bytes"] != sum(row["bytes"] for row in short["kinds"]):
         yield "shortage: the kinds do not add up to what is held"
@@ -124,10 +126,10 @@ def expectations(program, schema, folder):
     report, wrong = check(path, schema)
     yield from wrong
     if status != 1 or report["finding_counts"] != {
-        "use_after_free": 1, "out_of_bounds": 1, "double_free": 2, "wrong_kind": 1, "interior": 1, "after_context": 0, "foreign": 9,
+        "use_after_free": 1, "out_of_bounds": 1, "overrun": 1, "double_free": 2, "wrong_kind": 1, "interior": 1, "after_context": 0, "foreign": 9,
     }:  # fmt: skip
         yield f"rich: exit {status}, {report['finding_counts']}"
-    if [row["kind"] for row in report["findings"][:4]] != ["use_after_free", "out_of_bounds", "double_free", "wrong_kind"]:
+    if [row["kind"] for row in report["findings"][:5]] != ["use_after_free", "out_of_bounds", "overrun", "double_free", "wrong_kind"]:
         yield "rich: the worst finding is not first"
     if report["leaks"]["places"][0]["kind"] != "pinned" or report["leaks"]["count"] != 34:
         yield f"rich: {report['leaks']}"
@@ -255,6 +257,7 @@ def self_check(schema, report):
         {**report, "findings": [{**worst, "use": None}, *others]},
         {**report, "findings": [{**worst, "result": 1}, *others]},
         {**report, "findings": [{**worst, "use": {**worst["use"], "beyond": 1}}, *others]},
+        {**report, "findings": [{**worst, "overrun": {"outside": 1}}, *others]},
     ]
     for index, each in enumerate(spoilt):
         if not [*problems(each, schema, schema, "report"), *sums(each)]:

@@ -106,6 +106,12 @@ static void plant(void)
         sp_caller = here(128);
         free_it(SP_SPACE_DEVICE, 0x7f0000000000, "cuMemFree", INVALID_VALUE);
         free_it(SP_SPACE_DEVICE, 0x7f0000000000, "cuMemFree", INVALID_VALUE);
+        sp_ledger_overrun(&(struct sp_ledger_entry){.address = 0x7f0000400000,
+                                                    .bytes = 4000,
+                                                    .kind = SP_KIND_DEVICE,
+                                                    .device = 0,
+                                                    .site = here(16)},
+                          "cuMemFree", here(20), 4000, 8);
         sp_caller = here(129);
         free_it(SP_SPACE_DEVICE, 0x7f0000100100, "cuMemFree", INVALID_VALUE);
         free_it(SP_SPACE_DEVICE, 0x7e0000000000, "cuMemFree", INVALID_VALUE);

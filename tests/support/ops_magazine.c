@@ -113,7 +113,7 @@ static void begin(struct ops *ops, struct magazine *magazine)
         status = spm_magazine_new(world->model, world->pools[pool], world->streams[stream].id,
                                   &fresh);
         spm_pool_get_config(world->model, world->pools[pool], &config);
-        if (ops_is_async(pool) && config.range_size &&
+        if (ops_is_async(pool) && config.range_size && !config.quarantine &&
             world->twin.streams[stream].kind != SPM_STREAM_LEGACY) {
                 ops_expect(ops, "magazine", status);
                 if (status)

@@ -96,7 +96,7 @@ bool ops_add_stream(struct ops *ops, int context, enum spm_stream_kind kind)
 static void vary(struct ops *ops, struct spm_pool_config *config, int pool)
 {
         static const size_t small_sizes[] = {512, 1024, 2048, 0};
-        int choice = ops_choose(ops, 128);
+        int choice = ops_choose(ops, 256);
 
         config->growth = (enum spm_growth)(choice % 3);
         config->small_size = small_sizes[choice / 4 % 4];
@@ -108,6 +108,8 @@ static void vary(struct ops *ops, struct spm_pool_config *config, int pool)
                 config->decay = OPS_DECAY;
         if (choice & 64)
                 config->segment_size = 4 * WORLD_PAGE;
+        if (choice >= 192)
+                config->quarantine = 3 * WORLD_PAGE;
 }
 
 static bool add_pools(struct ops *ops)
