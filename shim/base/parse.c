@@ -262,13 +262,14 @@ bool sp_parse_choice(const char *text, const char *values, unsigned int *choice)
         size_t length = strlen(text);
 
         for (unsigned int index = 0;; index++) {
-                size_t word = strcspn(values, "|");
+                /* A list may have more of them behind a comma. */
+                size_t word = strcspn(values, "|,");
 
                 if (word == length && strncasecmp(text, values, word) == 0) {
                         *choice = index;
                         return true;
                 }
-                if (!values[word])
+                if (values[word] != '|')
                         return false;
                 values += word + 1;
         }

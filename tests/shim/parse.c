@@ -37,6 +37,22 @@ Test(parse, count_within_its_range)
         cr_expect_eq(count, 255);
 }
 
+Test(parse, set_of_words)
+{
+        static const char values[] = "exit|error|usr2,...";
+        unsigned int set = 77;
+
+        cr_expect_not(sp_parse_set("exit,other", values, &set));
+        cr_expect_not(sp_parse_set("...", values, &set));
+        cr_expect_not(sp_parse_set("exit|error", values, &set));
+        cr_expect_not(sp_parse_set("usr2,...", values, &set));
+        cr_expect_eq(set, 77, "written by a parser that failed");
+        cr_expect(sp_parse_set("usr2", values, &set) && set == 4);
+        cr_expect(sp_parse_set("error,EXIT", values, &set) && set == 3);
+        cr_expect(sp_parse_set("exit,usr2,exit,", values, &set) && set == 5);
+        cr_expect(sp_parse_set("", values, &set) && set == 0);
+}
+
 Test(parse, frames_of_a_stack)
 {
         static const struct {
