@@ -202,6 +202,11 @@ Test(vmm_settle, a_wished_address_is_free_although_it_was_kept)
         struct array array = make(4 * MIB);
         CUdeviceptr va;
 
+        /* Under a sanitizer something of the host's may lie there. */
+        ok(sp_driver.cuMemAddressReserve(&va, array.size, 0, array.va + 8 * MIB, 0));
+        if (va != array.va + 8 * MIB)
+                cr_skip_test("the driver itself has another address");
+        ok(sp_driver.cuMemAddressFree(va, array.size));
         give(array);
         ok(sp_on_cuMemAddressReserve(&va, array.size, 0, array.va + 8 * MIB, 0));
         cr_expect_eq(va, array.va + 8 * MIB);
@@ -322,7 +327,7 @@ Test(vmm_settle, other_access_is_set_by_the_driver)
 Test(vmm_settle, access_of_several_at_once_is_followed_no_further)
 {
         struct array one = make(4 * MIB), two = make(4 * MIB);
-        CUdeviceptr low = one.va < two.va ? one.va : two.va;
+        CUdeviceptr low = lower_of_neighbours(one, two);
 
         ok(allow(low, 8 * MIB, 0, CU_MEM_ACCESS_FLAGS_PROT_READ));
         expect_not_kept(one);
