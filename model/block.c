@@ -418,7 +418,10 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
         /* The driver's own would not have waited, so no later work may wait for what was before
          * (R1). */
         block->barred = context && stream;
-        spm_quarantine_or_limbo(model, block);
+        if (pool->config.quarantine)
+                spm_quarantine_put(model, block);
+        else
+                spm_limbo_put(model, block);
         stamp_full(model, pool, context, stream, actions);
         return spm_model_finish(model, SPM_OK, actions);
 }

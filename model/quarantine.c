@@ -7,6 +7,7 @@
 
 #include <assert.h>
 
+#include "limbo.h"
 #include "state.h"
 #include "subject.h"
 
@@ -57,6 +58,10 @@ void spm_quarantine_put(struct spm_model *model, struct spm_block *block)
         struct spm_pool_state *pool = block->area->pool;
 
         assert(spm_block_is(block, SPM_BLOCK_LOOSE));
+        if (block->exported) {
+                spm_limbo_put(model, block);
+                return;
+        }
         spm_block_become(block, SPM_BLOCK_KEPT);
         block->lane = NULL;
         block->open = false;

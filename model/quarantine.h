@@ -18,12 +18,12 @@
 #include <stdbool.h>
 #include <streampool/model.h>
 
-#include "limbo.h"
 #include "pool.h"
 #include "record.h"
 
 /** spm_quarantine_put() - a LOOSE block whose dependencies are set becomes KEPT, and what is too
- * much then leaves. */
+ * much then leaves. One that is known outside is served to nobody anyhow: it goes where it would
+ * without a quarantine. */
 void spm_quarantine_put(struct spm_model *model, struct spm_block *block);
 
 /** spm_quarantine_take() - KEPT to LOOSE; dependencies are kept. */
@@ -31,17 +31,5 @@ void spm_quarantine_take(struct spm_block *block);
 
 /** spm_quarantine_end() - all of it leaves. Return: was there any? */
 bool spm_quarantine_end(struct spm_model *model, struct spm_pool_state *pool);
-
-/** spm_quarantine_or_limbo() - what becomes of a LOOSE block that the program has freed? One that
- * is known outside is served to nobody anyhow. */
-static inline void spm_quarantine_or_limbo(struct spm_model *model, struct spm_block *block)
-{
-        const struct spm_pool_state *pool = block->area->pool;
-
-        if (pool->config.quarantine && !pool->closed && !block->exported)
-                spm_quarantine_put(model, block);
-        else
-                spm_limbo_put(model, block);
-}
 
 #endif

@@ -219,6 +219,28 @@ bool sp_parse_limits(const char *text, const char *values, struct sp_limits *lim
         return true;
 }
 
+bool sp_parse_between(const char *text, bool is_lone_at_most, struct sp_between *between)
+{
+        struct sp_between read = {.low = 0, .high = UINT64_MAX};
+        size_t length = strcspn(text, "-");
+        const char *high = text[length] ? text + length + 1 : text;
+        char low[64];
+
+        if (length >= sizeof(low))
+                return false;
+        memcpy(low, text, length);
+        low[length] = '\0';
+        if (!text[length] && is_lone_at_most)
+                low[0] = '\0';
+        if (!low[0] && !*high)
+                return false;
+        if ((low[0] && !sp_parse_bytes(low, "", &read.low)) ||
+            (*high && !sp_parse_bytes(high, "", &read.high)) || read.low > read.high)
+                return false;
+        *between = read;
+        return true;
+}
+
 static bool parse_frames_word(const char *word, struct sp_frames *frames)
 {
         static const char *const sorts[] = {"off", "python", "native", "both"};

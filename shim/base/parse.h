@@ -32,6 +32,11 @@ struct sp_limits {
         uint64_t named; /* bit n: device[n] means something */
 };
 
+/* A range; both ends belong to it. */
+struct sp_between {
+        uint64_t low, high;
+};
+
 /* Which frames of a call stack are kept, and how many of each sort. */
 struct sp_frames {
         bool python, native;
@@ -58,6 +63,9 @@ bool sp_parse_limits(const char *text, const char *values, struct sp_limits *lim
 /** sp_parse_set() - words with commas between them, "exit,abort"; bit n of @set is the n-th of
  * @values. No text is the empty set. */
 bool sp_parse_set(const char *text, const char *values, unsigned int *set);
+/** sp_parse_between() - sizes, "8-4096", "1K-" or "-2M". One without a dash is meant exactly, or,
+ * as of what is put up with, @is_lone_at_most. */
+bool sp_parse_between(const char *text, bool is_lone_at_most, struct sp_between *between);
 /** sp_parse_frames() - "off", "python", "native" or "both", with a number or one alone for both:
  * "native,8", "32". */
 bool sp_parse_frames(const char *text, const char *values, struct sp_frames *frames);

@@ -72,17 +72,19 @@ static SP_COLD CUresult refuse(void)
         return sp_driver_is_loaded() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_STUB_LIBRARY;
 }
 
-/* Where a call comes from. Only those that obtain memory or give it back have their stack taken:
- * nobody asks for that of others. */
+/* Only calls that obtain memory or give it back have their stack taken: nobody asks for that of
+ * others. It is taken in a function of its own, so that the usual way has nothing to remember. */
 #define BEGINS(symbol, with) (__builtin_strncmp(#symbol, with, sizeof(with) - 1) == 0)
 #define KEEPS_STACK(symbol)                                                                        \
         ((BEGINS(symbol, "cuMem") && !BEGINS(symbol, "cuMemGet")) || BEGINS(symbol, "cuArray") ||  \
          BEGINS(symbol, "cuMipmapped") || BEGINS(symbol, "cuIpc"))
-#define CALLER(symbol)                                                                             \
-        (KEEPS_STACK(symbol) && sp_stack_is_kept() ? sp_stack_take(__builtin_return_address(0))    \
-                                                   : __builtin_return_address(0))
 
 #define SP_EACH_HOOK(api, symbol, since, suffix, params, raw_args, args)                           \
+        static SP_COLD CUresult stacked_##symbol##suffix params                                    \
+        {                                                                                          \
+                sp_caller = sp_stack_take(sp_caller);                                              \
+                return sp_on_##symbol args;                                                        \
+        }                                                                                          \
         CUresult CUDAAPI symbol##suffix params                                                     \
         {                                                                                          \
                 const bool starts = STARTS(SP_ENTRY_##symbol##suffix);                             \
@@ -91,7 +93,9 @@ static SP_COLD CUresult refuse(void)
                 assert(sp_lock_held() == SP_RANK_NONE);                                            \
                 if (!sp_driver.symbol##suffix)                                                     \
                         return refuse();                                                           \
-                sp_caller = CALLER(symbol);                                                        \
+                sp_caller = __builtin_return_address(0);                                           \
+                if (KEEPS_STACK(symbol) && handled && sp_stack_is_kept())                          \
+                        return stacked_##symbol##suffix raw_args;                                  \
                 return handled ? sp_on_##symbol args : sp_driver.symbol##suffix raw_args;          \
         }
 #define SP_EACH_RETRY(api, symbol, since, suffix, params, raw_args)                                \

@@ -1,30 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * Match -- which rule applies to a finding?
- *
- * Patterns are compared without trying twice: the leftmost place for each part
- * leaves the most room for the next, so a name is read once, whatever the
- * pattern.
- */
-
-#define _GNU_SOURCE
+/* Match -- which rule applies to a finding? */
 
 #include "report/suppress.h"
 
 #include <string.h>
 
+#include "base/pattern.h"
+
 /* patterns */
-
-/* From @start to the next star, or to the end of the pattern. */
-static struct sp_span part_of(struct sp_span pattern)
-{
-        const char *star = memchr(pattern.start, '*', pattern.length);
-
-        if (star)
-                pattern.length = (size_t)(star - pattern.start);
-        return pattern;
-}
 
 static bool take(struct sp_span *pattern, char end, bool in_front)
 {
@@ -37,40 +21,12 @@ static bool take(struct sp_span *pattern, char end, bool in_front)
         return true;
 }
 
-/* Where @name goes on after @part; NULL if it is not there. */
-static const char *after_part(struct sp_span part, const char *name, bool at_start, bool at_end)
-{
-        size_t room = strlen(name);
-        const char *found = name;
-
-        if (part.length > room || (at_start && at_end && part.length != room))
-                return NULL;
-        if (at_end)
-                found = name + room - part.length;
-        else if (!at_start)
-                found = memmem(name, room, part.start, part.length);
-        if (!found || memcmp(found, part.start, part.length) != 0)
-                return NULL;
-        return found + part.length;
-}
-
 bool sp_pattern_matches(struct sp_span pattern, const char *name)
 {
         bool at_start = take(&pattern, '^', true);
         bool at_end = take(&pattern, '$', false);
 
-        while (name) {
-                struct sp_span part = part_of(pattern);
-                bool is_last = part.length == pattern.length;
-
-                name = after_part(part, name, at_start, at_end && is_last);
-                if (is_last)
-                        break;
-                at_start = false;
-                pattern.start += part.length + 1;
-                pattern.length -= part.length + 1;
-        }
-        return name != NULL;
+        return name && sp_pattern_is_in(name, pattern.start, pattern.length, at_start, at_end);
 }
 
 /* rules */

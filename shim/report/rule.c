@@ -45,36 +45,12 @@ static bool copy_word(struct sp_span word, char *copy, size_t size)
         return true;
 }
 
-static bool read_size(struct sp_span word, uint64_t *size)
-{
-        char copy[32];
-
-        return copy_word(word, copy, sizeof(copy)) && sp_parse_bytes(copy, "", size);
-}
-
-/* "8-4096", or one end of it. A size without a dash is meant exactly. A count is meant as the most
- * that is put up with, so fewer will do: then @is_lone_at_most. */
 static bool read_range(struct sp_span value, bool is_lone_at_most, struct sp_between *range)
 {
-        const char *dash = memchr(value.start, '-', value.length);
-        struct sp_between read = {.low = 0, .high = UINT64_MAX};
-        struct sp_span low = value;
-        struct sp_span high = value;
+        char copy[64];
 
-        if (dash) {
-                low.length = (size_t)(dash - value.start);
-                high.start = dash + 1;
-                high.length -= low.length + 1;
-        } else if (is_lone_at_most) {
-                low.length = 0;
-        }
-        if (low.length == 0 && high.length == 0)
-                return false;
-        if ((low.length && !read_size(low, &read.low)) ||
-            (high.length && !read_size(high, &read.high)) || read.low > read.high)
-                return false;
-        *range = read;
-        return true;
+        return copy_word(value, copy, sizeof(copy)) &&
+               sp_parse_between(copy, is_lone_at_most, range);
 }
 
 static bool read_kind(struct sp_span value, int *kind)
@@ -124,6 +100,7 @@ static bool read_value(enum key key, struct sp_span value, struct sp_rule *rule)
                 rule->has_size = true;
                 return read_range(value, false, &rule->size);
         case COUNT:
+                /* Fewer will do as well. */
                 return read_range(value, true, &rule->count);
         case DEVICE:
                 return read_device(value, &rule->device);

@@ -42,6 +42,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/parse.h"
 #include "base/text.h"
 #include "track/ledger.h"
 
@@ -54,10 +55,6 @@
 struct sp_span {
         const char *start;
         size_t length;
-};
-
-struct sp_between {
-        uint64_t low, high;
 };
 
 struct sp_rule {

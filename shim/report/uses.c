@@ -35,6 +35,13 @@ void sp_use_text_more(struct sp_text *text, const struct sp_finding *finding)
                                   "there, it is not remembered\n");
 }
 
+static void add_extent(struct sp_text *text, const struct sp_finding *finding)
+{
+        sp_words_number(text, "outside", finding->outside);
+        sp_text_add(text, ", ");
+        sp_words_number(text, "beyond", finding->beyond);
+}
+
 void sp_use_json(struct sp_text *text, const struct sp_finding *finding)
 {
         sp_text_add(text, ", \"use\": ");
@@ -48,9 +55,7 @@ void sp_use_json(struct sp_text *text, const struct sp_finding *finding)
         sp_words_number(text, "bytes", finding->touched);
         if (finding->kind == SP_FINDING_OUT_OF_BOUNDS) {
                 sp_text_add(text, ", ");
-                sp_words_number(text, "outside", finding->outside);
-                sp_text_add(text, ", ");
-                sp_words_number(text, "beyond", finding->beyond);
+                add_extent(text, finding);
         }
         sp_text_add(text, "}");
 }
@@ -63,8 +68,6 @@ void sp_overrun_json(struct sp_text *text, const struct sp_finding *finding)
                 return;
         }
         sp_text_add(text, "{");
-        sp_words_number(text, "outside", finding->outside);
-        sp_text_add(text, ", ");
-        sp_words_number(text, "beyond", finding->beyond);
+        add_extent(text, finding);
         sp_text_add(text, "}");
 }

@@ -35,6 +35,7 @@
 #include "base/config.h"
 #include "driver/driver.h"
 #include "route/route.h"
+#include "track/fault.h"
 
 #define SP_POISON_SERVED 0xcb
 #define SP_POISON_FREED  0xdf
@@ -44,6 +45,14 @@
 static inline bool sp_guards(void)
 {
         return (sp_config()->poison | sp_config()->redzone) != 0;
+}
+
+/** sp_attends() - is there more to a call than to serve it: may it be made to fail, or is it
+ * guarded?
+ */
+static inline bool sp_attends(void)
+{
+        return (sp_faults.count | sp_config()->poison | sp_config()->redzone) != 0;
 }
 
 /** sp_guard_extra() - bytes that are taken behind a block of device memory. */

@@ -6,7 +6,6 @@
 
 #include "base/thread.h"
 #include "route/guard.h"
-#include "track/fault.h"
 
 #define ENVY_MAX 256 /* then the place goes to whoever asks next */
 
@@ -60,7 +59,7 @@ struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsi
 
         /* What is at hand is given out unasked, so nothing is where a call may be made to fail, or
          * there is more to do. */
-        if (!own && !sp_faults.count && !sp_guards())
+        if (!own && !sp_attends())
                 own = settle();
         hand = own ? sp_hand_place(own, stream->handle) : NULL;
         if (!hand || stream->handle == CU_STREAM_LEGACY || stream->handle == CU_STREAM_PER_THREAD)

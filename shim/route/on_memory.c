@@ -87,26 +87,36 @@ static inline bool serve(spm_pool pool, spm_stream stream, size_t size,
                (extra && sp_serve(pool, stream, size, 0, magazine, block));
 }
 
-CUresult CUDAAPI sp_on_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
+static inline __attribute__((always_inline)) CUresult alloc(CUdeviceptr *pointer, size_t size,
+                                                            bool is_attended)
 {
-        CUresult result = fault(SP_KIND_DEVICE, "cuMemAlloc", pointer, size);
+        struct sp_context *context = pointer && size ? sp_route_pooling_context() : NULL;
         struct spm_allocation block;
-        struct sp_context *context;
 
-        if (result != CUDA_SUCCESS)
-                return result;
-        context = pointer && size ? sp_route_pooling_context() : NULL;
         /* 1. Null, zero, no context, a capture: what is wrong with it is the driver's to say.
          * 2. A ready block, or one from fresh memory. 3. Nothing: the driver has the last word. */
-        if (!context || !serve(context->sync_pool, 0, size, NULL, &block))
+        if (!context || !(is_attended ? serve(context->sync_pool, 0, size, NULL, &block)
+                                      : sp_serve(context->sync_pool, 0, size, 0, NULL, &block)))
                 return forward_alloc(pointer, size, context != NULL);
 
-        if (sp_guards())
+        if (is_attended && sp_guards())
                 sp_guard_served(context, &block);
         *pointer = block.address;
         if (sp_tick_is_due())
                 sp_tick();
         return CUDA_SUCCESS;
+}
+
+static SP_COLD CUresult alloc_attended(CUdeviceptr *pointer, size_t size)
+{
+        CUresult result = fault(SP_KIND_DEVICE, "cuMemAlloc", pointer, size);
+
+        return result == CUDA_SUCCESS ? alloc(pointer, size, true) : result;
+}
+
+CUresult CUDAAPI sp_on_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
+{
+        return sp_attends() ? alloc_attended(pointer, size) : alloc(pointer, size, false);
 }
 
 CUresult CUDAAPI sp_on_cuMemFree_v2(CUdeviceptr address)

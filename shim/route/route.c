@@ -4,9 +4,9 @@
 
 #include "route/route.h"
 
-#include "report/occasion.h"
 #include "base/config.h"
 #include "base/life.h"
+#include "report/occasion.h"
 #include "route/perform.h"
 #include "route/tick.h"
 #include "route/work.h"

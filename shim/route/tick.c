@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "report/occasion.h"
 #include "base/config.h"
+#include "report/occasion.h"
 #include "route/perform.h"
 #include "route/route.h"
 #include "route/thrift.h"

@@ -13,9 +13,9 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "base/occasion.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/occasion.h"
 #include "track/mempool.h"
 #include "track/pools.h"
 #include "track/state.h"

@@ -12,14 +12,13 @@
  * made it, nor on what other rules did.
  */
 
-#define _GNU_SOURCE
-
 #include "track/fault_rule.h"
 
 #include <string.h>
 #include <strings.h>
 
 #include "base/parse.h"
+#include "base/pattern.h"
 #include "track/result.h"
 
 #define RULE_END      ";"
@@ -102,25 +101,9 @@ static bool cut_off(const char **list, const char *ends, char part[SP_FAULT_WORD
         return true;
 }
 
-/* A size alone is a range of one; either end of a range may be left open, but not both. */
 static bool read_size(const char *text, struct sp_fault_rule *rule)
 {
-        uint64_t smallest = 0, largest = UINT64_MAX;
-        char first[SP_FAULT_WORDS];
-
-        if (!cut_off(&text, "-", first) || (!*first && (!*text || !text[1])))
-                return false;
-        if (*first && !sp_parse_bytes(first, "", &smallest))
-                return false;
-        if (!*text)
-                largest = smallest;
-        else if (text[1] && !sp_parse_bytes(text + 1, "", &largest))
-                return false;
-        if (smallest > largest)
-                return false;
-        rule->smallest = smallest;
-        rule->largest = largest;
-        return true;
+        return sp_parse_between(text, false, &rule->size);
 }
 
 /* By the names of the report, from which a person copies them. */
@@ -240,7 +223,7 @@ static bool read_conditions(const char *text, struct sp_fault_rule *rule, struct
         char condition[SP_FAULT_WORDS] = "";
         const char *wrong;
 
-        *rule = (struct sp_fault_rule){.error = OUT_OF_MEMORY, .largest = UINT64_MAX};
+        *rule = (struct sp_fault_rule){.error = OUT_OF_MEMORY};
         memcpy(rule->words, text, strlen(text) + 1);
         for (;;) {
                 text += strspn(text, " ");
@@ -313,33 +296,18 @@ bool sp_fault_read(const char *text, struct sp_fault_rule *rules, unsigned int *
 
 /* deciding */
 
-/* Greedy is right here: what comes before the first place a piece fits is never needed for it. */
-bool sp_fault_site_fits(const char *pattern, const char *site)
-{
-        while (*pattern) {
-                size_t length = strcspn(pattern, "*");
-                const char *found = memmem(site, strlen(site), pattern, length);
-
-                if (!found)
-                        return false;
-                site = found + length;
-                pattern += length;
-                pattern += *pattern == '*';
-        }
-        return true;
-}
-
 /* The place comes last: it is by far the longest to look at. */
 bool sp_fault_matches(const struct sp_fault_rule *rule, const struct sp_fault_call *call)
 {
         if (sp_fault_says(rule, SP_FAULT_KIND) && !(rule->kinds >> call->kind & 1))
                 return false;
         if (sp_fault_says(rule, SP_FAULT_SIZE) &&
-            (call->bytes == SP_FAULT_UNSIZED || call->bytes < rule->smallest ||
-             call->bytes > rule->largest))
+            (call->bytes == SP_FAULT_UNSIZED || call->bytes < rule->size.low ||
+             call->bytes > rule->size.high))
                 return false;
         return !sp_fault_says(rule, SP_FAULT_SITE) ||
-               (call->site && sp_fault_site_fits(rule->site, call->site));
+               (call->site &&
+                sp_pattern_is_in(call->site, rule->site, strlen(rule->site), false, false));
 }
 
 static uint64_t mixed(uint64_t number)

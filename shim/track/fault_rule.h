@@ -33,6 +33,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/parse.h"
 #include "base/text.h"
 #include "track/ledger.h"
 
@@ -60,7 +61,7 @@ struct sp_fault_rule {
         unsigned int nth, every, after, times;
         uint64_t chance; /* a call fails whose number from 0 to UINT64_MAX is not above */
         unsigned int seed;
-        uint64_t smallest, largest;
+        struct sp_between size;
         unsigned int kinds; /* bit n: enum sp_kind n */
         char site[SP_FAULT_WORDS];
         int error; /* CUresult; out of memory where it is not said */
@@ -97,8 +98,5 @@ bool sp_fault_matches(const struct sp_fault_rule *rule, const struct sp_fault_ca
 
 /** sp_fault_wants() - is the @ordinal-th of them to fail? How many did before is not looked at. */
 bool sp_fault_wants(const struct sp_fault_rule *rule, uint64_t ordinal);
-
-/** sp_fault_site_fits() - is @pattern a part of @site? */
-bool sp_fault_site_fits(const char *pattern, const char *site);
 
 #endif

@@ -10,6 +10,7 @@
 #include <cuda.h>
 #include <string.h>
 
+#include "base/pattern.h"
 #include "track/result.h"
 
 #define MIB ((size_t)1 << 20)
@@ -61,7 +62,7 @@ Test(fault_rule, of_all_words_is_read_as_it_is_written)
 
         cr_expect_str_eq(rule.words, text);
         cr_expect_eq(rule.kinds, 1U << SP_KIND_DEVICE | 1U << SP_KIND_PINNED);
-        cr_expect(rule.smallest == 4096 && rule.largest == MIB);
+        cr_expect(rule.size.low == 4096 && rule.size.high == MIB);
         cr_expect_str_eq(rule.site, "lib*.so");
         cr_expect(rule.every == 3 && rule.after == 5 && rule.times == 2 && rule.seed == 9);
         cr_expect_eq(rule.chance, 1ULL << 62);
@@ -270,8 +271,9 @@ Test(fault_rule, of_a_site_matches_a_part_of_it)
         struct sp_fault_rule rule = rule_of("site=foo*(bar)");
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-                cr_expect_eq(sp_fault_site_fits(rows[i].pattern, rows[i].site), rows[i].fits,
-                             "%s in %s", rows[i].pattern, rows[i].site);
+                cr_expect_eq(sp_pattern_is_in(rows[i].site, rows[i].pattern,
+                                              strlen(rows[i].pattern), false, false),
+                             rows[i].fits, "%s in %s", rows[i].pattern, rows[i].site);
         cr_expect(sp_fault_matches(&rule, &(struct sp_fault_call){.site = "libfoo.so (bar)"}));
         cr_expect_not(sp_fault_matches(&rule, &(struct sp_fault_call){.site = "app (main)"}));
         cr_expect_not(sp_fault_matches(&rule, &(struct sp_fault_call){.site = NULL}));
