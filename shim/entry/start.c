@@ -63,7 +63,7 @@ bool sp_life_start(void)
                 sp_config_help();
         on = is_wanted(config) && sp_stack_start(&config->stack) && sp_route_start();
         if (on) {
-                sp_uses_are_looked_at = config->check;
+                sp_uses_are_looked_at = config->check & SP_CHECK_USES;
                 pthread_atfork(NULL, NULL, sp_life_child);
                 atexit(sp_life_leaving);
                 sp_report_occasions_start();

@@ -15,8 +15,8 @@ A program says in its head what is to be found, and no more may be found:
 
 The name of a place stands for the line that ends in the comment "here: NAME". Where
 a place of C is, binutils say by its offset, not the report; of Python the report has
-the line. "Bare: dies": without the shim a signal ends the program, on the real driver.
-"Settings" are the program's environment; each line of "Prints" is one of what it prints.
+the line. "Bare": how it ends on the real driver without the shim, if not with 0; a signal
+("dies"), or a status of its own, where what it shows takes the shim ("fails"). "Settings" are the program's environment; each line of "Prints" is one of what it prints.
 """
 
 import argparse
@@ -51,13 +51,13 @@ class Program:
             raise SystemExit(f"{self.name}: {len(found)} lines are called {name}")
         return found[0]
 
-    def dies_bare(self):
-        return any(re.match(r"[ */]*Bare: dies", line) for line in self.lines)
-
     def told(self, word):
         """What stands behind @word in the head, for each line that has it."""
         found = (re.match(rf"[ */#]*{word}: (.*)", line) for line in self.lines)
         return [match[1].strip() for match in found if match]
+
+    def ends_well_bare(self):
+        return not self.told("Bare")
 
     def settings(self):
         return dict(pair.split("=", 1) for text in self.told("Settings") for pair in text.split())

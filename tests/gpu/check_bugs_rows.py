@@ -43,7 +43,7 @@ def rows(name, check):
                            ('-O0', '-g'))
         bare = check.run(program.command)
         wrong = list(check_bugs.problems(program, Options(check.shim, check.folder)))
-        if bare.status and not program.dies_bare():
+        if bare.status and program.ends_well_bare():
             wrong.append(f'bare ended with {bare.status}')
         said = memcheck(check, program) if program.path.endswith('.c') else None
         remarks = ', '.join(f'{each["kind"]} at line {each.get("site")}'

@@ -4,8 +4,11 @@
  *
  * Uses are ordered by events, as a correct program has to, and by no more than
  * that: the host waits for nothing unless it is to be seen what a wait changes.
- * A block may be freed as soon as its home has been told to wait for the other
- * device, long before either has done anything.
+ * A block of a pool may be freed as soon as its home has been told to wait for the
+ * other device, long before either has done anything. Of cuMemAlloc's memory the host
+ * has to see the end: bare, cuMemFree waits for its own device's work, but not for what
+ * that waits for on the other one, even with a kernel behind it, and the other device's
+ * kernel faults (driver 580.159 on two H200; with cuCtxSynchronize before, it does not).
  */
 #include "peers.h"
 
@@ -179,34 +182,36 @@ static void take(struct block *block)
                 plant(block);
 }
 
-/* Its last use is over; what is current then is no matter to cuMemAlloc's memory. */
-static void wait_for(struct block *block)
+/* Its last use is over: the event's, or all that the home does. What is current then is no matter
+ * to cuMemAlloc's memory. */
+static void wait_for(struct block *block, struct lane *lane)
 {
-        CU_OK(cu.EventSynchronize(mark(block)));
+        if (pick(2)) {
+                CU_OK(cu.EventSynchronize(mark(block)));
+        } else {
+                follow(lane, block);
+                CU_OK(cu.CtxSynchronize());
+        }
         enter(block->async ? block->home : &peers.devices[pick(DEVICES)]);
 }
 
 static void give(struct block *block)
 {
-        unsigned way = pick(8);
+        bool waits = !block->async || !pick(8);
         struct lane *lane = lane_of(block->home);
         CUdeviceptr p = block->p;
 
         if (pick(2))
                 watch(any_lane(), block, 50000);
-        if (way == 0)
-                wait_for(block);
+        if (waits)
+                wait_for(block, lane);
         else
                 follow(lane, block);
         cu_disowned(p);
-        if (way == 0 || (way < 5 && !block->async)) {
-                /* cuMemFree waits for work: for a wait of a stream only with work behind it. */
-                if (way)
-                        CU_OK(cu_spin(&lane->device->kernels, lane->stream, 0));
+        if (waits)
                 CU_OK(cu.MemFree(p));
-        } else {
+        else
                 CU_OK(cu.MemFreeAsync(p, lane->stream));
-        }
         block->p = 0;
         peers.freed++;
 }

@@ -3,6 +3,7 @@
  * Double free late -- when the block is freed a second time its address would long be another's,
  * which that would free; in quarantine it is nobody's
  *
+ * Bare: fails
  * Settings: STREAMPOOL_QUARANTINE=64M
  * Expect: double_free site=second freed_at=first allocation=made
  * Prints: the other block is there

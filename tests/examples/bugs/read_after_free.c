@@ -3,6 +3,7 @@
  * Read after free -- a kernel's input was freed on another stream, which the kernel does not wait
  * for: without the fill it reads what was there, and the result looks right
  *
+ * Bare: fails
  * Settings: STREAMPOOL_POISON=free
  * Prints: read 0xdfdfdfdf
  */
