@@ -77,6 +77,20 @@ COLUMNS = {
     ),
 }  # fmt: skip
 
+# What finding mistakes costs, in programs that ask the driver for everything.
+WATCHED = ("mlp", "gnn", "streams")
+WATCHING = (
+    Column("bare", {}, naive=True),
+    Column("shim", {}, shim=True),
+    Column("checks", {"STREAMPOOL_CHECK": "uses"}, shim=True),
+    Column("native stacks", {"STREAMPOOL_STACK": "native"}, shim=True),
+    Column("Python stacks", {"STREAMPOOL_STACK": "python"}, shim=True),
+    Column("both, checks", {"STREAMPOOL_STACK": "both", "STREAMPOOL_CHECK": "uses"}, shim=True),
+    Column("observe, Python", {"STREAMPOOL_MODE": "observe", "STREAMPOOL_STACK": "python"}, shim=True),
+)  # fmt: skip
+WATCHING_GOALS = {"shim": 1.05, "Python stacks": 1.15}  # times as long as bare
+SANITIZERS = ("memcheck --leak-check full", "initcheck")
+
 # Of every workload: nothing is fetched, and nothing is chosen by chance or by the clock.
 SETTINGS = {
     "HF_HUB_OFFLINE": "1",

@@ -96,10 +96,10 @@ class Process:
     As nobody else changes anything while it is at work, what changes then is its own.
     """
 
-    def __init__(self, name, env, device):
+    def __init__(self, name, env, device, tool=()):
         self.device, self.level, self.peak = device, 0, 0
         self.process = subprocess.Popen(
-            [sys.executable, WORKLOADS, name], env=env, start_new_session=True,
+            [*tool, sys.executable, WORKLOADS, name], env=env, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         self.errors = b""
@@ -145,14 +145,14 @@ class Process:
                 self.peak = max(self.peak, self.level + peak.peak - peak.before)
                 self.level += peak.after - peak.before
 
-    def end(self):
+    def end(self, limit=20):
         """Gone, and its memory with it."""
         try:
             self.process.stdin.close()
         except BrokenPipeError:
             pass
         try:
-            self.process.wait(20)
+            self.process.wait(limit)
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()

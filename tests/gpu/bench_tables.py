@@ -9,6 +9,7 @@ import re
 import statistics
 
 import bench_rows as rows
+import bench_watch as watch
 
 MISSING = "n/a"
 
@@ -235,7 +236,23 @@ def start(results):
     yield ""
 
 
-PARTS = {"workloads": workloads, "micro": micro, "calls": calls, "startup": start}
+# watching
+
+
+def watching(results):
+    goals = ", ".join(f"{name} <= {goal}" for name, goal in rows.WATCHING_GOALS.items())
+    yield f"### Watching: how many times as long a step takes as bare without a cache; {goals}"
+    yield ""
+    yield from table(("", *watch.names()), watch.time_lines(results))
+    yield ""
+    yield "### Watching: what is found in these programs, which make no mistake"
+    yield ""
+    yield from table(("", *watch.names()), watch.found_lines(results))
+    yield ""
+
+
+PARTS = {"workloads": workloads, "micro": micro, "calls": calls, "startup": start,
+         "watching": watching}  # fmt: skip
 
 
 def everything(results):

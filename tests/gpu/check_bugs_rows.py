@@ -2,12 +2,15 @@
 """Check bugs rows -- the programs of tests/examples/bugs on a GPU, under the shim and compute-sanitizer
 
 What a program must be told is in its head (tests/examples/check_bugs.py). Beside it stands
-what NVIDIA's memcheck says of the same program: how many errors, and how long it takes.
+what NVIDIA's memcheck and initcheck say of the same program: how many errors, and how many
+times as long it takes. An error of theirs in a program with a bug counts as that bug found,
+whatever it says of it; one in a program without is false.
 """
 
 import os
 import re
 import shutil
+import statistics
 import sys
 
 import ground
@@ -26,30 +29,65 @@ class Options:
         self.shim, self.built, self.driver = shim, built, None
 
 
-def memcheck(check, program):
-    """What it says in few words, and how long it took; None if it is not there."""
-    tool = shutil.which('compute-sanitizer') or '/usr/local/cuda/bin/compute-sanitizer'
-    if not os.path.exists(tool):
+TOOLS = {'memcheck': ['--leak-check', 'full'], 'initcheck': []}
+
+
+class Tally:
+    """How often a tool was right, over all programs, and how long that took."""
+
+    def __init__(self):
+        self.found = self.missed = self.false = 0
+        self.factors = []
+
+    def add(self, buggy, errors, factor):
+        self.found += buggy and errors > 0
+        self.missed += buggy and not errors
+        self.false += not buggy and errors > 0
+        self.factors.append(factor)
+
+    def __str__(self):
+        return (f'{self.found} found, {self.missed} missed, {self.false} false, '
+                f'{statistics.median(self.factors):.2f} times as long as bare')
+
+
+def sanitize(check, program, tool):
+    """How many errors it counts, and how long it took; None if it is not there."""
+    path = shutil.which('compute-sanitizer') or '/usr/local/cuda/bin/compute-sanitizer'
+    if not os.path.exists(path):
         return None
-    run = check.run([tool, '--tool', 'memcheck', '--leak-check', 'full', *program.command])
+    run = check.run([path, '--tool', tool, *TOOLS[tool], *program.command])
     total = re.search(r'ERROR SUMMARY: (\d+) error', run.out)
-    return f'memcheck: {total[1] if total else "no"} errors, {run.seconds:.1f} s'
+    return int(total[1]) if total else 0, run.seconds
+
+
+def one(name, check, program, tallies):
+    buggy = bool(list(program.expected()) or program.told('Prints'))
+    bare = check.run(program.command)
+    timed = check.run(program.command, 'pool', **program.settings())
+    wrong = list(check_bugs.problems(program, Options(check.shim, check.folder)))
+    if bare.status and program.ends_well_bare():
+        wrong.append(f'bare ended with {bare.status}')
+    remarks = [', '.join(f'{each["kind"]} at line {each.get("site")}' for each in program.expected())
+               or ', '.join(program.told('Prints')) or 'nothing, and nothing was found']
+    tallies['shim'].add(buggy, int(buggy != bool(wrong)), timed.seconds / bare.seconds)
+    for tool in TOOLS:
+        said = sanitize(check, program, tool) if program.path.endswith('.c') else None
+        if said:
+            tallies[tool].add(buggy, said[0], said[1] / bare.seconds)
+            remarks.append(f'{tool}: {said[0]} errors')
+    check.row(f'{name} {program.name}', 'STREAMPOOL_STACK=both', wrong, '; '.join(remarks))
 
 
 def rows(name, check):
+    tallies = {tool: Tally() for tool in ('shim', *TOOLS)}
     for program in check_bugs.all_programs(check.folder):
         if program.path.endswith('.c'):
             ground.program(os.path.basename(program.command[0]), [program.path], check.include,
                            ('-O0', '-g'))
-        bare = check.run(program.command)
-        wrong = list(check_bugs.problems(program, Options(check.shim, check.folder)))
-        if bare.status and program.ends_well_bare():
-            wrong.append(f'bare ended with {bare.status}')
-        said = memcheck(check, program) if program.path.endswith('.c') else None
-        remarks = ', '.join(f'{each["kind"]} at line {each.get("site")}'
-                            for each in program.expected()) or 'nothing, and nothing was found'
-        check.row(f'{name} {program.name}', 'STREAMPOOL_STACK=both', wrong,
-                  '; '.join(filter(None, [remarks, f'bare {bare.seconds:.1f} s', said])))
+        one(name, check, program, tallies)
+    for tool, tally in tallies.items():
+        if tally.factors:
+            check.row(f'{name} in all', tool, [], str(tally))
 
 
 LINES = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'stack_lines.py')
