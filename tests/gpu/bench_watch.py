@@ -10,10 +10,14 @@ import os
 import re
 import shutil
 import statistics
+import sys
 
-import bench_rows as rows
-import bench_session as session
-import shimrun
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
+
+import bench_rows as rows  # noqa: E402
+import bench_session as session  # noqa: E402
+import shimrun  # noqa: E402
 
 ANSWER = 45  # seconds; what takes longer says so in its cell
 SHARE = 4  # of the steps that a workload's checksum takes

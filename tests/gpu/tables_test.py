@@ -6,6 +6,7 @@ import unittest
 
 import bench_rows as rows
 import bench_tables as tables
+import bench_watch as watch
 
 MLP = next(row for row in rows.ROWS if row.name == "mlp")
 RESNET = next(row for row in rows.ROWS if row.name == "resnet50")
@@ -146,6 +147,44 @@ class TablesTest(unittest.TestCase):
     def test_numbers_have_three_digits_or_none_after_the_point(self):
         for value, text in ((None, "n/a"), (0, "0"), (0.1234, "0.123"), (62.345, "62.3"), (60000, "60000")):
             self.assertEqual(tables.number(value), text)
+
+
+class WatchingTest(unittest.TestCase):
+    RESULT = {
+        "bare": {"rates": [100, 50, 80]},
+        "shim": {"rates": [125, 62.5, 40]},
+        "Python stacks": {"rates": [80, 40, 64]},
+        "memcheck --leak-check full": {"rates": [4]},
+        "initcheck": {"rates": [], "trouble": "no answer in 45 s"},
+    }
+
+    def cell(self, name):
+        return watch.time_cell(self.RESULT, name)
+
+    def test_a_factor_is_of_times_and_paired(self):
+        self.assertEqual(self.cell("shim"), "0.80")
+        self.assertEqual(self.cell("Python stacks"), "1.25 **missed**")
+
+    def test_a_single_run_is_compared_with_the_median(self):
+        self.assertEqual(self.cell("memcheck --leak-check full"), "20")
+
+    def test_what_was_not_measured_says_why(self):
+        self.assertEqual(self.cell("initcheck"), "no answer in 45 s")
+        self.assertEqual(self.cell("checks"), "n/a")
+
+    def test_nothing_is_found_only_where_there_is_a_report(self):
+        clean = {"finding_counts": {"double_free": 0}, "leaks": {"places": []}}
+        leak = {"kind": "device", "count": 2, "bytes": 8}
+        bad = {"finding_counts": {"double_free": 3}, "leaks": {"places": [leak]}}
+        self.assertEqual(watch.found([]), "no report")
+        self.assertEqual(watch.found([clean]), "nothing")
+        self.assertEqual(watch.found([clean, bad]), "3 double_free, 2 leaked, device")
+
+    def test_the_sanitizers_own_words(self):
+        log = "========= LEAK SUMMARY: 96 bytes leaked in 2 allocations\n========= ERROR SUMMARY: 5 errors\n"
+        self.assertEqual(watch.said(log), "5 errors, of these 2 leaks")
+        self.assertEqual(watch.said("process didn't terminate successfully"),
+                         "no summary, did not end well")  # fmt: skip
 
 
 if __name__ == "__main__":
