@@ -157,12 +157,11 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding, 
                 sp_text_add(&words, ", from byte %llu on outside",
                             (unsigned long long)finding->outside);
         if (sp_finding_is_argument(finding)) {
-                sp_text_add(&words, " is ");
+                sp_text_add(&words, ", ");
                 sp_argument_text(&words, finding);
-                sp_text_add(&words, ":");
         }
         if (finding->has_block) {
-                sp_text_add(&words, sp_finding_is_argument(finding) ? " " : " of ");
+                sp_text_add(&words, sp_finding_is_argument(finding) ? ", in " : " of ");
                 sp_text_add_bytes(&words, block->bytes);
                 sp_text_add(&words, " of %s memory", sp_kind_name(block->kind));
         }
