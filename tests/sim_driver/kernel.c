@@ -163,6 +163,11 @@ static void prepare_first(struct sim_work *work)
         sim_work_touch(work, work->word[0], 4, SIM_WRITE);
 }
 
+static void prepare_look(struct sim_work *work)
+{
+        work->duration_ns = sim_cost(0);
+}
+
 static const struct sim_kernel kernels[] = {
         {"spin", 1, {8}, prepare_spin},
         {"fill", 3, {8, 8, 4}, prepare_fill},
@@ -174,6 +179,7 @@ static const struct sim_kernel kernels[] = {
         {"meet", 5, {8, 8, 4, 8, 8}, prepare_meet},
         {"visit", 5, {8, 8, 4, 4, 8}, prepare_visit},
         {"first", 2, {16, 4}, prepare_first},
+        {"look", 2, {4, 8}, prepare_look},
 };
 
 const struct sim_kernel *sim_kernel_nth(unsigned int index)
