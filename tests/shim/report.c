@@ -371,10 +371,8 @@ Test(text, tells_what_a_kernel_was_given)
                              "_Z4fillPfm, not proven access "),
                   "%s", seen);
         cr_expect(says(seen, ": argument 3 of a kernel, not proven access "), "%s", seen);
-        cr_expect(says(seen, "    freed before by cuMemFree "), "%s", seen);
         cr_expect_lt(strstr(seen, "Freed, but never allocated: 1 time\n"),
                      strstr(seen, "Given to a kernel after it was freed: 2 times\n"));
-        cr_expect_not(says(seen, "error"), "a launch was refused nothing: %s", seen);
 }
 
 Test(text, adds_up_what_was_lost_in_one_place)
