@@ -245,10 +245,11 @@ Test(arguments, the_end_of_a_freed_block_is_the_begin_of_the_live_one_behind_it)
 Test(arguments, words_inside_of_a_structure_are_not_looked_at)
 {
         CUdeviceptr lives = block_of(1000), block = freed_of(LARGE);
-        CUdeviceptr at[] = {lives, block};
+        CUdeviceptr at[] = {lives, block}, swapped[] = {block, lives};
         uint32_t value = 1;
 
-        look(kernel("first"), (void *[]){at, &value});
+        look(kernel("second"), (void *[]){at, &value});
+        look(kernel("second"), (void *[]){swapped, &value});
         cr_expect_eq(findings(), 0);
 }
 

@@ -66,9 +66,9 @@ static void visit(const struct sim_work *work)
         *byte = *last = (unsigned char)work->word[3];
 }
 
-static void first(const struct sim_work *work)
+static void second(const struct sim_work *work)
 {
-        *elements(work->word[0]) = (uint32_t)work->word[2];
+        *elements(work->word[1]) = (uint32_t)work->word[2];
 }
 
 /* ---- waiting ---- */
@@ -156,11 +156,11 @@ static void prepare_visit(struct sim_work *work)
         sim_work_touch(work, work->word[4], 4, SIM_READ | SIM_WRITE);
 }
 
-static void prepare_first(struct sim_work *work)
+static void prepare_second(struct sim_work *work)
 {
-        work->effect = first;
+        work->effect = second;
         work->duration_ns = sim_cost(4);
-        sim_work_touch(work, work->word[0], 4, SIM_WRITE);
+        sim_work_touch(work, work->word[1], 4, SIM_WRITE);
 }
 
 static void prepare_look(struct sim_work *work)
@@ -178,7 +178,7 @@ static const struct sim_kernel kernels[] = {
         {"hold", 4, {8, 4, 8, 8}, prepare_hold},
         {"meet", 5, {8, 8, 4, 8, 8}, prepare_meet},
         {"visit", 5, {8, 8, 4, 4, 8}, prepare_visit},
-        {"first", 2, {16, 4}, prepare_first},
+        {"second", 2, {16, 4}, prepare_second},
         {"look", 2, {4, 8}, prepare_look},
 };
 

@@ -16,7 +16,7 @@
  *   hold(const u32 *flag, u32 wanted, u64 nanoseconds, u32 *gave_up)
  *   meet(u32 *mine, const u32 *other, u32 value, u64 nanoseconds, u32 *gave_up)
  *   visit(u8 *p, u64 count, u32 before, u32 after, u32 *mismatches)
- *   first(struct { u32 *p, *other; } at, u32 value)
+ *   second(struct { u32 *other, *p; } at, u32 value)
  *   look(u32 number, void *p)
  *
  * hold and meet wait for a word as long as it takes: what a real device would end
@@ -25,7 +25,7 @@
  * visit, which no image has, uses all bytes as far as the oracle knows and looks at
  * two, so that blocks of any size cost the host nothing: the first and the last one
  * hold the value before, or anything if that is 0, and then the one after.
- * first writes to one of two addresses, which it gets as one parameter; look does nothing.
+ * second writes to one of two addresses, which it gets as one parameter; look does nothing.
  */
 
 #include "operation.h"

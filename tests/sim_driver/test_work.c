@@ -192,7 +192,7 @@ Test(work, a_kernel_of_a_library_is_no_function)
         size_t offset, bytes;
 
         OK(cuLibraryLoadData(&library, "any image", NULL, NULL, 0, NULL, NULL, 0));
-        OK(cuLibraryGetKernel(&kernel, library, "first"));
+        OK(cuLibraryGetKernel(&kernel, library, "second"));
         OK(cuKernelGetFunction(&function, kernel));
         OK(cuKernelGetParamInfo(kernel, 1, &offset, &bytes));
         cr_expect_eq(offset, 16);
@@ -200,9 +200,9 @@ Test(work, a_kernel_of_a_library_is_no_function)
         OK(cuFuncGetParamInfo(function, 0, &offset, &bytes));
         cr_expect_eq(bytes, 16);
         OK(cuKernelGetName(&name, kernel));
-        cr_expect_str_eq(name, "first");
+        cr_expect_str_eq(name, "second");
         OK(cuFuncGetName(&name, function));
-        cr_expect_str_eq(name, "first");
+        cr_expect_str_eq(name, "second");
         cr_expect_eq(cuFuncGetParamInfo((CUfunction)kernel, 0, &offset, &bytes),
                      CUDA_ERROR_INVALID_HANDLE);
         cr_expect_eq(cuKernelGetParamInfo((CUkernel)function, 0, &offset, &bytes),
@@ -213,15 +213,15 @@ Test(work, a_kernel_of_a_library_is_no_function)
 
 Test(work, a_structure_is_one_parameter)
 {
-        CUdeviceptr at[] = {counter(), 0};
+        CUdeviceptr at[] = {0, counter()};
         uint32_t value = 7;
         CUmodule module;
-        CUfunction first;
+        CUfunction second;
 
         OK(cuModuleLoadData(&module, "any image"));
-        OK(cuModuleGetFunction(&first, module, "first"));
-        OK(cuLaunchKernel(first, 1, 1, 1, 1, 1, 1, 0, bench.n1, (void *[]){at, &value}, NULL));
-        cr_expect_eq(bench_value(at[0]), 7);
+        OK(cuModuleGetFunction(&second, module, "second"));
+        OK(cuLaunchKernel(second, 1, 1, 1, 1, 1, 1, 0, bench.n1, (void *[]){at, &value}, NULL));
+        cr_expect_eq(bench_value(at[1]), 7);
 }
 #endif
 

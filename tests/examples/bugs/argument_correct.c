@@ -13,19 +13,20 @@ enum { BYTES = 2 << 20, COUNT = 16 };
 
 static struct cu_kernels kernels;
 
-/* Writes the value to the first of the two addresses. */
-static const char image[] = ".version 6.0\n"
-                            ".target sm_50\n"
-                            ".address_size 64\n"
-                            ".visible .entry first(.param .align 8 .b8 at[16], .param .u32 value)\n"
-                            "{\n"
-                            "        .reg .b32       %r<2>;\n"
-                            "        .reg .b64       %rd<2>;\n"
-                            "        ld.param.u64    %rd1, [at];\n"
-                            "        ld.param.u32    %r1, [value];\n"
-                            "        st.global.u32   [%rd1], %r1;\n"
-                            "        ret;\n"
-                            "}\n";
+/* Writes the value to the second of the two addresses. */
+static const char image[] =
+        ".version 6.0\n"
+        ".target sm_50\n"
+        ".address_size 64\n"
+        ".visible .entry second(.param .align 8 .b8 at[16], .param .u32 value)\n"
+        "{\n"
+        "        .reg .b32       %r<2>;\n"
+        "        .reg .b64       %rd<2>;\n"
+        "        ld.param.u64    %rd1, [at+8];\n"
+        "        ld.param.u32    %r1, [value];\n"
+        "        st.global.u32   [%rd1], %r1;\n"
+        "        ret;\n"
+        "}\n";
 
 static void use(CUdeviceptr block)
 {
@@ -107,18 +108,18 @@ static void use_numbers(void)
 static void use_structure(void)
 {
         CUmodule module;
-        CUfunction first;
+        CUfunction second;
         CUdeviceptr at[2];
         uint32_t value = 1;
         void *arguments[] = {at, &value};
 
         CU_OK(cu.ModuleLoadData(&module, image));
-        CU_OK(cu.ModuleGetFunction(&first, module, "first"));
+        CU_OK(cu.ModuleGetFunction(&second, module, "second"));
         CU_OK(cu.MemAlloc(&at[0], BYTES));
         CU_OK(cu.MemAlloc(&at[1], BYTES));
-        CU_OK(cu.MemFree(at[1]));
-        CU_OK(cu.LaunchKernel(first, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
         CU_OK(cu.MemFree(at[0]));
+        CU_OK(cu.LaunchKernel(second, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
+        CU_OK(cu.MemFree(at[1]));
         CU_OK(cu.ModuleUnload(module));
 }
 
