@@ -33,8 +33,10 @@
 #include "route/uses.h"
 #include "track/signature.h"
 
-/* What is less is no address: the first pages are nobody's. */
-#define LOWEST 0x10000
+/* Most numbers are no addresses: no device has memory in the first 4 GiB, where unified addressing
+ * leaves room for what has 32 bits, and none where no processor can reach. */
+#define LOWEST  ((uint64_t)1 << 32)
+#define HIGHEST ((uint64_t)1 << 57)
 
 bool sp_arguments_are_looked_at;
 
@@ -154,8 +156,8 @@ static bool is_freed(const struct launch *launch, uint64_t value, struct sp_find
         case SP_POOLED_FREE:
                 return finding->has_block;
         default:
-                return sp_ledger_was_freed(value, finding) &&
-                       sp_use_is_nothing(sp_use_ask(value, &base, &bytes));
+                return sp_use_is_nothing(sp_use_ask(value, &base, &bytes)) &&
+                       sp_ledger_was_freed(value, finding);
         }
 }
 
@@ -169,7 +171,8 @@ static void look_at(const struct launch *launch, unsigned int i)
                 .argument = launch->signature.word[i].number,
         };
 
-        if (value < LOWEST || !is_freed(launch, value, &finding) || is_end_of_given(launch, value))
+        if (value < LOWEST || value >= HIGHEST || !is_freed(launch, value, &finding) ||
+            is_end_of_given(launch, value))
                 return;
         finding.kind = SP_FINDING_ARGUMENT_AFTER_FREE;
         finding.kernel = sp_signature_name(launch->function);
