@@ -21,15 +21,15 @@
 enum sp_lock_rank {
         SP_RANK_NONE,
 
-        SP_RANK_LIFE,      /* start and exit                        (life.c) */
-        SP_RANK_CONTEXT,   /* tables of contexts, streams, events   (track/) */
-        SP_RANK_VMM,       /* memory that the program maps itself    (track/vmm.c) */
-        SP_RANK_MODEL,     /* the model and the ledger              (track/model_lock.c) */
-        SP_RANK_EXPORT,    /* what other processes may open         (track/export.c) */
-        SP_RANK_STAMP,     /* events that are free for stamps       (stamp/) */
-        SP_RANK_STACK,     /* call stacks that are kept             (track/stack.c) */
-        SP_RANK_SIGNATURE, /* parameters of kernels               (track/signature.c) */
-        SP_RANK_REPORT,    /* the report while it is written        (report/) */
+        SP_RANK_LIFE,    /* start and exit                        (life.c) */
+        SP_RANK_CONTEXT, /* tables of contexts, streams, events   (track/) */
+        SP_RANK_VMM,     /* memory that the program maps itself    (track/vmm.c) */
+        SP_RANK_MODEL,   /* the model and the ledger              (track/model_lock.c) */
+        SP_RANK_EXPORT,  /* what other processes may open         (track/export.c) */
+        SP_RANK_STAMP,   /* events that are free for stamps       (stamp/) */
+        SP_RANK_STACK,   /* call stacks that are kept             (track/stack.c) */
+        SP_RANK_KERNEL,  /* what kernels take                     (track/signature.c) */
+        SP_RANK_REPORT,  /* the report while it is written        (report/) */
 };
 
 /* Atomic: word. Guarded by the lock itself: outer. Written once: rank. */

@@ -90,7 +90,8 @@ static void look_at_all(const CUDA_LAUNCH_PARAMS *list, unsigned int count)
 {
         for (unsigned int i = 0; list && i < count; i++)
                 sp_argument_look("cuLaunchCooperativeKernelMultiDevice", list[i].function,
-                                 list[i].hStream, list[i].kernelParams, NULL);
+                                 list[i].hStream ? list[i].hStream : CU_STREAM_LEGACY,
+                                 list[i].kernelParams, NULL);
 }
 
 /* The driver takes no default stream here; it is the one to say so. */

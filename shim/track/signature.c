@@ -36,7 +36,7 @@ struct known {
         struct sp_signature_word word[];
 };
 
-static struct sp_lock lock = SP_LOCK_INIT(SP_RANK_SIGNATURE);
+static struct sp_lock lock = SP_LOCK_INIT(SP_RANK_KERNEL);
 
 /* Guarded by: lock. */
 static struct known *functions;
