@@ -31,6 +31,7 @@ typedef CUresult(CUDAAPI *PFN_cuLibraryLoadFromFile_v12000)(CUlibrary *, const c
                                                             CUjit_option *, void **, unsigned int,
                                                             CUlibraryOption *, void **,
                                                             unsigned int);
+typedef CUresult(CUDAAPI *PFN_cuLibraryUnload_v12000)(CUlibrary);
 typedef CUresult(CUDAAPI *PFN_cuGraphInstantiateWithParams_v12000)(CUgraphExec *, CUgraph,
                                                                    CUDA_GRAPH_INSTANTIATE_PARAMS *);
 typedef PFN_cuGraphInstantiateWithParams_v12000 PFN_cuGraphInstantiateWithParams_v12000_ptsz;

@@ -22,6 +22,7 @@
 #include "base/life.h"
 #include "base/lock.h"
 #include "driver/driver.h"
+#include "route/arguments.h"
 #include "route/perform.h"
 #include "route/route.h"
 #include "route/uses.h"
@@ -116,10 +117,19 @@ static SP_COLD CUresult refuse(void)
 
 #include "route/uses.def"
 
-/* What a copy is given is looked at on request, before the driver hears of it. A launch has nothing
- * to look at here. */
-#define LOOK_LAUNCH(name, symbol) ((void)0)
-#define LOOK_COPY(name, symbol)                                                                    \
+#include "route/arguments.def"
+
+/* What a launch or a copy is given is looked at on request, before the driver hears of it. */
+#define LOOK_LAUNCH(name, symbol, target)                                                          \
+        do {                                                                                       \
+                const char *const called = name;                                                   \
+                                                                                                   \
+                if (!sp_arguments_are_looked_at)                                                   \
+                        break;                                                                     \
+                sp_caller = __builtin_return_address(0);                                           \
+                ARGUMENTS_##symbol(target);                                                        \
+        } while (0)
+#define LOOK_COPY(name, symbol, target)                                                            \
         do {                                                                                       \
                 const char *const called = name;                                                   \
                                                                                                    \
@@ -155,7 +165,7 @@ static SP_COLD CUresult refuse(void)
                                                         : refuse();                                \
                 if (!sp_driver.symbol##suffix)                                                     \
                         return refuse();                                                           \
-                LOOK_##kind(#api, symbol);                                                         \
+                LOOK_##kind(#api, symbol, target);                                                 \
                 result = submit_##symbol##suffix raw_args;                                         \
                 if (result == CUDA_ERROR_OUT_OF_MEMORY)                                            \
                         return resubmit_##symbol##suffix raw_args;                                 \

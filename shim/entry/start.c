@@ -27,6 +27,7 @@
 #include "report/occasion.h"
 #include "report/spot.h"
 #include "report/suppress.h"
+#include "route/arguments.h"
 #include "route/route.h"
 #include "route/uses.h"
 #include "track/stack.h"
@@ -64,6 +65,7 @@ bool sp_life_start(void)
         on = is_wanted(config) && sp_stack_start(&config->stack) && sp_route_start();
         if (on) {
                 sp_uses_are_looked_at = config->check & SP_CHECK_USES;
+                sp_arguments_start();
                 pthread_atfork(NULL, NULL, sp_life_child);
                 atexit(sp_life_leaving);
                 sp_report_occasions_start();

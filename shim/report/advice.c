@@ -34,6 +34,12 @@ static const struct sp_advice advices[] = {
         [SP_FINDING_FOREIGN] = {"foreign", "Freed, but never allocated",
                                 "Free what an allocation returned: this address is none of these.",
                                 true},
+        [SP_FINDING_ARGUMENT_AFTER_FREE] = {"argument-after-free",
+                                            "Given to a kernel after it was freed",
+                                            "Free it behind the launch, or give the kernel no "
+                                            "address that it has no use for: what it does with "
+                                            "this one is not seen.",
+                                            false},
         [SP_FINDING_COUNT] = {"leak", "Never freed",
                               "Free it; or, if it is held on purpose, name it in a file of rules "
                               "(STREAMPOOL_SUPPRESS).",

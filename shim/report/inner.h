@@ -195,6 +195,12 @@ void sp_use_text_more(struct sp_text *text, const struct sp_finding *finding);
 /** sp_use_json() - "use": {...}, of other findings null. */
 void sp_use_json(struct sp_text *text, const struct sp_finding *finding);
 
+/** sp_argument_text() - "argument 2 of kernel fill, not proven access". */
+void sp_argument_text(struct sp_text *text, const struct sp_finding *finding);
+
+/** sp_argument_json() - a member of the finding; null but for an argument. */
+void sp_argument_json(struct sp_text *text, const struct sp_finding *finding);
+
 /** sp_overrun_json() - a member of the finding; null but for an overrun. */
 void sp_overrun_json(struct sp_text *text, const struct sp_finding *finding);
 

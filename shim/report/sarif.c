@@ -116,7 +116,6 @@ static void begin_result(struct sp_text *text, unsigned int rule, bool is_first)
                     sp_advice(rule)->is_error ? "error" : "warning");
 }
 
-/* @bytes are no letters that would need to be escaped. */
 static void add_message(struct sp_text *text, const char *bytes)
 {
         sp_text_add(text, "\"message\": {");
@@ -144,7 +143,7 @@ static void add_related(struct sp_text *text, const char *message, const void *s
 static void add_finding(struct sp_text *text, const struct sp_finding *finding, bool is_first)
 {
         const struct sp_ledger_entry *block = &finding->block;
-        char words_bytes[256];
+        char words_bytes[512];
         struct sp_text words;
         int id = 0;
 
@@ -157,8 +156,12 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding, 
         if (finding->kind == SP_FINDING_OUT_OF_BOUNDS || finding->kind == SP_FINDING_OVERRUN)
                 sp_text_add(&words, ", from byte %llu on outside",
                             (unsigned long long)finding->outside);
+        if (sp_finding_is_argument(finding)) {
+                sp_text_add(&words, ", ");
+                sp_argument_text(&words, finding);
+        }
         if (finding->has_block) {
-                sp_text_add(&words, " of ");
+                sp_text_add(&words, sp_finding_is_argument(finding) ? ", in " : " of ");
                 sp_text_add_bytes(&words, block->bytes);
                 sp_text_add(&words, " of %s memory", sp_kind_name(block->kind));
         }

@@ -94,6 +94,10 @@ static void say(const struct sp_finding *finding)
         sp_text_init(&text, bytes, sizeof(bytes));
         sp_finding_word(&text, finding->kind);
         sp_text_add(&text, ": %s(0x%llx)", finding->function, (unsigned long long)finding->address);
+        if (sp_finding_is_argument(finding)) {
+                sp_text_add(&text, ", ");
+                sp_argument_text(&text, finding);
+        }
         add_place(&text, finding->site);
         sp_log(SP_LOG_ERROR, "%s", bytes);
         if (finding->has_block)

@@ -67,6 +67,8 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
                 sp_use_text(text, finding);
         else if (finding->kind == SP_FINDING_OVERRUN)
                 sp_text_add(text, "seen here");
+        else if (sp_finding_is_argument(finding))
+                sp_argument_text(text, finding);
         else
                 sp_text_add(text, "%s (%d)", result_words(finding->result), finding->result);
         if (finding->times > 1)

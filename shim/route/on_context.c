@@ -24,6 +24,7 @@
 #include "track/import.h"
 #include "track/ledger.h"
 #include "track/pinned.h"
+#include "track/signature.h"
 #include "track/state.h"
 #include "track/submit.h"
 #include "track/vmm.h"
@@ -88,6 +89,7 @@ CUresult CUDAAPI sp_on_cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *par
 
 static void begin_end(struct sp_context *context)
 {
+        sp_signature_forget();
         if (!context)
                 return;
         sp_context_begin_end(context);

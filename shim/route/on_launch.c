@@ -16,6 +16,7 @@
  */
 
 #include "base/life.h"
+#include "route/arguments.h"
 #include "route/perform.h"
 #include "route/route.h"
 #include "route/work.h"
@@ -67,6 +68,8 @@ CUresult CUDAAPI sp_on_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction
 {
         if (config && config->attrs)
                 taint_launch_events(config);
+        if (sp_arguments_are_looked_at && config)
+                sp_argument_look("cuLaunchKernelEx", f, config->hStream, params, extra);
         return SP_ASK(launch(config, f, params, extra));
 }
 
@@ -83,10 +86,20 @@ static CUresult launch_on_all(CUDA_LAUNCH_PARAMS *list, unsigned int count, unsi
         return result;
 }
 
+static void look_at_all(const CUDA_LAUNCH_PARAMS *list, unsigned int count)
+{
+        for (unsigned int i = 0; list && i < count; i++)
+                sp_argument_look("cuLaunchCooperativeKernelMultiDevice", list[i].function,
+                                 list[i].hStream ? list[i].hStream : CU_STREAM_LEGACY,
+                                 list[i].kernelParams, NULL);
+}
+
 /* The driver takes no default stream here; it is the one to say so. */
 CUresult CUDAAPI sp_on_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list,
                                                             unsigned int count, unsigned int flags)
 {
+        if (sp_arguments_are_looked_at)
+                look_at_all(list, count);
         return SP_ASK(launch_on_all(list, count, flags));
 }
 

@@ -80,6 +80,23 @@ static bool is_past_end(const struct sp_use *use, uint64_t span, uint64_t bytes,
         return true;
 }
 
+CUresult sp_use_ask(uint64_t address, CUdeviceptr *base, size_t *bytes)
+{
+        return sp_driver.cuMemGetAddressRange_v2
+                       ? sp_driver.cuMemGetAddressRange_v2(base, bytes, address)
+                       : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+bool sp_use_is_nothing(CUresult result)
+{
+        return result == CUDA_ERROR_NOT_FOUND || result == CUDA_ERROR_INVALID_VALUE;
+}
+
+const void *sp_use_site(void)
+{
+        return sp_stack_is_on ? sp_stack_take(sp_caller) : sp_caller;
+}
+
 /* Outside the pools. */
 static bool is_misuse_of_drivers(const struct sp_use *use, uint64_t span,
                                  struct sp_finding *finding)
@@ -88,9 +105,9 @@ static bool is_misuse_of_drivers(const struct sp_use *use, uint64_t span,
         size_t bytes;
         CUresult result;
 
-        if (use->side == SP_SIDE_HOST || !sp_driver.cuMemGetAddressRange_v2)
+        if (use->side == SP_SIDE_HOST)
                 return false;
-        result = sp_driver.cuMemGetAddressRange_v2(&base, &bytes, use->address);
+        result = sp_use_ask(use->address, &base, &bytes);
         if (result == CUDA_SUCCESS) {
                 if (!sp_ledger_block(base, finding))
                         return false;
@@ -100,10 +117,9 @@ static bool is_misuse_of_drivers(const struct sp_use *use, uint64_t span,
                                    bytes > finding->block.bytes ? bytes : finding->block.bytes,
                                    finding);
         }
-        /* Nothing is there now, unless it is the context that is not as it should be. An address
-         * that may be the host's says nothing by that. */
-        return (result == CUDA_ERROR_NOT_FOUND || result == CUDA_ERROR_INVALID_VALUE) &&
-               use->side == SP_SIDE_DEVICE && sp_ledger_was_freed(use->address, finding);
+        /* An address that may be the host's says nothing by that. */
+        return sp_use_is_nothing(result) && use->side == SP_SIDE_DEVICE &&
+               sp_ledger_was_freed(use->address, finding);
 }
 
 static bool is_misuse(const struct sp_use *use, uint64_t span, struct sp_finding *finding)
@@ -131,7 +147,7 @@ void sp_use_look(const char *called, const struct sp_use *use)
 
         if (!span || !use->address || !sp_route_may_act() || !is_misuse(use, span, &finding))
                 return;
-        finding.site = sp_stack_is_on ? sp_stack_take(sp_caller) : sp_caller;
+        finding.site = sp_use_site();
         sp_ledger_add_finding(&finding);
 }
 

@@ -51,6 +51,16 @@ uint64_t sp_use_next(const struct sp_use *use, uint64_t offset);
 
 /* looking; @called is the function's name, a literal, and sp_caller where it was called */
 
+/** sp_use_ask() - what the driver has at @address. */
+CUresult sp_use_ask(uint64_t address, CUdeviceptr *base, size_t *bytes) SP_COLD;
+
+/** sp_use_is_nothing() - is this its answer for an address where nothing is? A context that is not
+ * as it should be has others. */
+bool sp_use_is_nothing(CUresult result);
+
+/** sp_use_site() - where sp_caller is, with its stack if stacks are kept. */
+const void *sp_use_site(void) SP_COLD;
+
 void sp_use_look(const char *called, const struct sp_use *use) SP_COLD;
 
 void sp_use_row(const char *called, enum sp_side side, bool is_write, uint64_t address,

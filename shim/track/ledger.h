@@ -142,13 +142,14 @@ enum sp_finding_kind {
         SP_FINDING_INTERIOR,       /* inside a live allocation */
         SP_FINDING_AFTER_CONTEXT,  /* its context was destroyed before */
         SP_FINDING_FOREIGN,        /* never seen */
+        SP_FINDING_ARGUMENT_AFTER_FREE, /* given to a kernel, which may not have used it */
         SP_FINDING_COUNT,
 };
 
 struct sp_finding {
         enum sp_finding_kind kind;
         uint64_t address; /* of the first time */
-        int result;       /* what the program was told; of a use, which is noted before, 0 */
+        int result;       /* what the program was told; of what is noted before, 0 */
         const char *function;
         const void *site;
         uint64_t times;               /* from the same place, about the same place */
@@ -162,12 +163,21 @@ struct sp_finding {
         /* OUT_OF_BOUNDS and OVERRUN; else 0. */
         uint64_t outside; /* the first byte that is not the block's, from its start */
         uint64_t beyond;  /* how many bytes behind the block's end the last one is */
+        /* ARGUMENT_AFTER_FREE; else 0. */
+        unsigned int argument; /* which one, from 1 */
+        const char *kernel;    /* kept for ever, mangled if it is of C++; NULL if not known */
 };
 
 /** sp_finding_is_use() - of memory that was touched? The others are of frees. */
 static inline bool sp_finding_is_use(const struct sp_finding *finding)
 {
         return finding->kind <= SP_FINDING_OUT_OF_BOUNDS;
+}
+
+/** sp_finding_is_argument() - of a launch? */
+static inline bool sp_finding_is_argument(const struct sp_finding *finding)
+{
+        return finding->kind == SP_FINDING_ARGUMENT_AFTER_FREE;
 }
 
 /** sp_ledger_overrun() - what lies behind @block was written, as is seen at its free by @function

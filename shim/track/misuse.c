@@ -36,6 +36,7 @@ static const char *const finding_names[SP_FINDING_COUNT] = {
         [SP_FINDING_INTERIOR] = "interior",
         [SP_FINDING_AFTER_CONTEXT] = "after_context",
         [SP_FINDING_FOREIGN] = "foreign",
+        [SP_FINDING_ARGUMENT_AFTER_FREE] = "argument_after_free",
 };
 
 const char *sp_finding_name(enum sp_finding_kind kind)
@@ -168,7 +169,8 @@ static bool is_same(const struct sp_finding *a, const struct sp_finding *b)
         return a->kind == b->kind && a->site == b->site && a->result == b->result &&
                strcmp(a->function, b->function) == 0 && a->has_block == b->has_block &&
                a->block.kind == b->block.kind && a->block.site == b->block.site &&
-               a->freed_at == b->freed_at && a->is_write == b->is_write;
+               a->freed_at == b->freed_at && a->is_write == b->is_write &&
+               a->argument == b->argument && a->kernel == b->kernel;
 }
 
 static void list_locked(struct sp_finding *finding)

@@ -363,7 +363,8 @@ def random_programs():
         time = 'threads' if seed % 4 == 0 else 'virtual'
         backing = 'native' if seed % 3 == 0 else 'vmm'
         runs = same(app('random', seed, 600), modes=('pool',) if seed > 3 else MODES,
-                    SIM_TIME=time, STREAMPOOL_BACKING=backing, STREAMPOOL_CHECK='uses')
+                    SIM_TIME=time, STREAMPOOL_BACKING=backing,
+                    STREAMPOOL_CHECK='uses,arguments')
         clean(runs['pool'], f'random {seed}')
 
 
@@ -428,7 +429,7 @@ def torture():
                 result = shimmed(tortured(mode, seed), SIM_TIME=time,
                                  STREAMPOOL_BATCH='2' if seed == 3 else '64',
                                  STREAMPOOL_BACKING='native' if seed == 1 else 'vmm',
-                                 STREAMPOOL_CHECK='uses' if seed == 2 else 'off')
+                                 STREAMPOOL_CHECK='uses,arguments' if seed == 2 else 'off')
                 note(result.out == wanted, f'torture {mode} {seed} {time}: {result.out}')
                 clean(result, f'torture {mode} {seed} {time}')
     planted = shimrun.run(tortured('mixed', 1, '--plant'), driver=OPTIONS.driver)

@@ -9,6 +9,7 @@ A program says in its head what is to be found, and no more may be found:
     Expect: double_free site=second allocation=made freed_at=first
     Expect: leak memory=device count=3 site=made
     Expect: out_of_bounds site=copy allocation=made access=write outside=1000
+    Expect: argument_after_free site=late allocation=made freed_at=freed number=1 kernel=fill
     Bare: dies
     Settings: STREAMPOOL_POISON=free
     Prints: read 0xdfdfdfdf
@@ -71,7 +72,7 @@ class Program:
             fields = dict(field.split("=") for field in match[2].split())
             for name in set(fields) & set(PLACES):
                 fields[name] = self.line(fields[name])
-            for name in set(fields) & {"count", "outside", "beyond"}:
+            for name in set(fields) & {"count", "outside", "beyond", "number"}:
                 fields[name] = int(fields[name])
             yield {"kind": match[1], **fields}
 
@@ -110,6 +111,7 @@ def found(program, report):
             "freed_at": line_of(program, row["freed_at"]),
             **{name: row["use"][name] for name in ("access", "outside") if row["use"] and name in row["use"]},
             **(row["overrun"] or {}),
+            **(row["argument"] or {}),
         }
     for row in report["leaks"]["places"]:
         yield {

@@ -84,6 +84,28 @@ static void plant_uses(void)
         sp_ledger_add_finding(&finding);
 }
 
+/* Of C++ and of C, in a kernel with a name and in one without. */
+static void plant_arguments(void)
+{
+        struct sp_finding finding = {
+                .kind = SP_FINDING_ARGUMENT_AFTER_FREE,
+                .address = 0x7f0000000010,
+                .function = "cuLaunchKernel",
+                .site = here(160),
+                .times = 1,
+                .has_block = true,
+                .block = {.address = 0x7f0000000000, .bytes = 1 << 20, .kind = SP_KIND_DEVICE},
+                .freed_by = "cuMemFree",
+                .freed_at = here(8),
+                .argument = 2,
+                .kernel = "_Z4fillIfEvPT_m",
+        };
+
+        sp_ledger_add_finding(&finding);
+        finding.kernel = NULL;
+        sp_ledger_add_finding(&finding);
+}
+
 static void plant(void)
 {
         struct sp_shortage shortage = {
@@ -120,6 +142,7 @@ static void plant(void)
                 free_it(SP_SPACE_DEVICE, 0x1234, "cuMemFreeAsync", INVALID_VALUE);
         }
         plant_uses();
+        plant_arguments();
         sp_ledger_context_gone(4);
         make_fail();
 }

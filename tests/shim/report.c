@@ -346,6 +346,35 @@ Test(text, tells_what_a_copy_touched)
         cr_expect_not(says(seen, "error"), "a use was refused nothing: %s", seen);
 }
 
+/* Last of all: it may be none. */
+Test(text, tells_what_a_kernel_was_given)
+{
+        struct sp_finding finding = {
+                .kind = SP_FINDING_ARGUMENT_AFTER_FREE,
+                .address = 0x20010,
+                .function = "cuLaunchKernel",
+                .times = 1,
+                .has_block = true,
+                .block = {.address = 0x20000, .bytes = 4096, .kind = SP_KIND_DEVICE},
+                .freed_by = "cuMemFree",
+                .argument = 3,
+                .kernel = "_Z4fillPfm",
+        };
+
+        work();
+        sp_ledger_add_finding(&finding);
+        finding.kernel = NULL;
+        sp_ledger_add_finding(&finding);
+        free_it(0x999, INVALID_VALUE);
+        text_of(false);
+        cr_expect(says(seen, "\n  cuLaunchKernel(0x20010): argument 3 of kernel "
+                             "_Z4fillPfm, not proven access "),
+                  "%s", seen);
+        cr_expect(says(seen, ": argument 3 of a kernel, not proven access "), "%s", seen);
+        cr_expect_lt(strstr(seen, "Freed, but never allocated: 1 time\n"),
+                     strstr(seen, "Given to a kernel after it was freed: 2 times\n"));
+}
+
 Test(text, adds_up_what_was_lost_in_one_place)
 {
         for (uint64_t i = 0; i < 300; i++)

@@ -352,7 +352,7 @@ Test(line, that_is_no_rule_is_named_with_what_would_do)
                 const char *would_do;
         } rows[] = {
                 {"doble-free:x", "doble-free is not one of", "double-free|wrong-kind|interior|"},
-                {"doble-free:x", "doble-free", "after-context|foreign|leak|any"},
+                {"doble-free:x", "doble-free", "foreign|argument-after-free|leak|any"},
                 {":x", " is not one of", "leak|any"},
                 {"leak", "no colon after leak", ""},
                 {"leak x", "no colon after leak", ""},
@@ -480,7 +480,8 @@ Test(spot, is_a_list_of_kinds_of_wrong_frees)
                 heard[0] = '\0';
                 cr_expect_eq(sp_spot_parse(rows[i].list, hear), rows[i].kinds, "%s", rows[i].list);
                 if (rows[i].wrong)
-                        cr_expect(strstr(heard, rows[i].wrong) && strstr(heard, "|foreign|any"),
+                        cr_expect(strstr(heard, rows[i].wrong) &&
+                                          strstr(heard, "|argument-after-free|any"),
                                   "%s: %s", rows[i].list, heard);
                 else
                         cr_expect_str_empty(heard);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Use hooks -- does each copy and set look at what it is given, and nothing else?
+ * Use hooks -- does each launch, copy and set look at what it is given, and nothing else?
  *
  * The hooks themselves. The n-th argument of each call is n times PAGE, so that
  * what is looked at says which arguments it comes from. A function that is in no line of the list
@@ -18,12 +18,15 @@
 
 #define PAGE 0x1000
 
-/* w: writes, r: reads; D, U, H: the side; the argument that is the address; + the pages, or
+/* Of launches: the function, the stream, and the arguments in both ways. Of the others:
+ * w: writes, r: reads; D, U, H: the side; the argument that is the address; + the pages, or
  * bytes. */
 static const struct {
         const char *symbol;
         const char *looked_at;
 } wanted[] = {
+        {"cuLaunchKernel", "arguments 1 9 10 11 "},
+        {"cuLaunchCooperativeKernel", "arguments 1 9 10 0 "},
         {"cuMemcpy", "wU1+3 rU2+3 "},
         {"cuMemcpyAsync", "wU1+3 rU2+3 "},
         {"cuMemcpyWithAttributesAsync", "wU1+3 rU2+3 "},
@@ -151,6 +154,15 @@ BOX(2d, CUDA_MEMCPY2D, "2d")
 BOX(3d, CUDA_MEMCPY3D, "3d")
 BOX(3d_peer, CUDA_MEMCPY3D_PEER, "peer")
 
+void __wrap_sp_argument_look(const char *called, CUfunction function, CUstream stream,
+                             void **params, void **extra);
+void __wrap_sp_argument_look(const char *called, CUfunction function, CUstream stream,
+                             void **params, void **extra)
+{
+        note(called, "arguments %u %u %u %u ", PAGES(function), PAGES(stream), PAGES(params),
+             PAGES(extra));
+}
+
 /* the driver, and the program */
 
 static CUresult answer(void)
@@ -203,7 +215,7 @@ Test(use_hooks, look_at_what_is_read_and_written_before_the_driver_does)
 {
         unsigned int looking = 0;
 
-        sp_uses_are_looked_at = true;
+        sp_uses_are_looked_at = sp_arguments_are_looked_at = true;
         for (const struct row *row = rows; row < rows + ROWS; row++) {
                 call(row);
                 cr_expect_str_eq(looked_at, wanted_of(row), "%s: %s, and not %s", row->name,

@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#define WORD sizeof(uint64_t)
+
 static uint32_t *elements(uint64_t word)
 {
         return (uint32_t *)(uintptr_t)word;
@@ -62,6 +64,11 @@ static void visit(const struct sim_work *work)
         if (work->word[2])
                 *elements(work->word[4]) += *byte != work->word[2] || *last != work->word[2];
         *byte = *last = (unsigned char)work->word[3];
+}
+
+static void second(const struct sim_work *work)
+{
+        *elements(work->word[1]) = (uint32_t)work->word[2];
 }
 
 /* ---- waiting ---- */
@@ -149,6 +156,18 @@ static void prepare_visit(struct sim_work *work)
         sim_work_touch(work, work->word[4], 4, SIM_READ | SIM_WRITE);
 }
 
+static void prepare_second(struct sim_work *work)
+{
+        work->effect = second;
+        work->duration_ns = sim_cost(4);
+        sim_work_touch(work, work->word[1], 4, SIM_WRITE);
+}
+
+static void prepare_look(struct sim_work *work)
+{
+        work->duration_ns = sim_cost(0);
+}
+
 static const struct sim_kernel kernels[] = {
         {"spin", 1, {8}, prepare_spin},
         {"fill", 3, {8, 8, 4}, prepare_fill},
@@ -159,6 +178,8 @@ static const struct sim_kernel kernels[] = {
         {"hold", 4, {8, 4, 8, 8}, prepare_hold},
         {"meet", 5, {8, 8, 4, 8, 8}, prepare_meet},
         {"visit", 5, {8, 8, 4, 4, 8}, prepare_visit},
+        {"second", 2, {16, 4}, prepare_second},
+        {"look", 2, {4, 8}, prepare_look},
 };
 
 const struct sim_kernel *sim_kernel_nth(unsigned int index)
@@ -185,21 +206,35 @@ static const unsigned char *find_buffer(void **extra)
         return NULL;
 }
 
+bool sim_kernel_parameter(const struct sim_kernel *kernel, size_t index, size_t *offset,
+                          size_t *bytes)
+{
+        size_t end = 0;
+
+        if (index >= kernel->count)
+                return false;
+        for (size_t i = 0; i <= index; i++) {
+                size_t alignment = kernel->bytes[i] < WORD ? kernel->bytes[i] : WORD;
+
+                *bytes = kernel->bytes[i];
+                *offset = (end + alignment - 1) / alignment * alignment;
+                end = *offset + *bytes;
+        }
+        return true;
+}
+
 CUresult sim_kernel_work(struct sim_work *work, CUfunction handle, void **parameters, void **extra)
 {
         const struct sim_kernel *kernel = ((struct sim_function *)handle)->kernel;
         const unsigned char *buffer = find_buffer(extra);
-        size_t offset = 0;
+        size_t offset, bytes, word = 0;
 
         if (!parameters == !buffer)
                 return CUDA_ERROR_INVALID_VALUE;
         *work = (struct sim_work){.name = kernel->name};
-        for (int i = 0; i < kernel->count; i++) {
-                size_t bytes = kernel->bytes[i];
-
-                offset = (offset + bytes - 1) / bytes * bytes;
-                memcpy(&work->word[i], parameters ? parameters[i] : buffer + offset, bytes);
-                offset += bytes;
+        for (size_t i = 0; sim_kernel_parameter(kernel, i, &offset, &bytes); i++) {
+                memcpy(&work->word[word], parameters ? parameters[i] : buffer + offset, bytes);
+                word += (bytes + WORD - 1) / WORD;
         }
         kernel->prepare(work);
         return CUDA_SUCCESS;

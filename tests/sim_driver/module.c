@@ -53,7 +53,7 @@ void sim_modules_close(struct sim_context *context)
         }
 }
 
-static CUresult find_function(struct sim_module *module, const char *name,
+static CUresult find_function(struct sim_module *module, const char *name, bool is_kernel,
                               struct sim_function **found)
 {
         const struct sim_kernel *kernel = sim_kernel_find(name);
@@ -61,7 +61,7 @@ static CUresult find_function(struct sim_module *module, const char *name,
 
         if (!kernel)
                 return CUDA_ERROR_NOT_FOUND;
-        while (function && function->kernel != kernel)
+        while (function && (function->kernel != kernel || function->is_kernel != is_kernel))
                 function = function->next;
         if (!function) {
                 function = calloc(1, sizeof(*function));
@@ -69,6 +69,7 @@ static CUresult find_function(struct sim_module *module, const char *name,
                         sim_abort("out of host memory");
                 function->kernel = kernel;
                 function->module = module;
+                function->is_kernel = is_kernel;
                 function->next = module->functions;
                 module->functions = function;
         }
@@ -142,7 +143,8 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule handle, cons
         if (!function || !name)
                 return CUDA_ERROR_INVALID_VALUE;
         sim_handle_check(handle, SIM_MODULE);
-        return find_function((struct sim_module *)handle, name, (struct sim_function **)function);
+        return find_function((struct sim_module *)handle, name, false,
+                             (struct sim_function **)function);
 }
 
 CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule handle,
@@ -180,17 +182,6 @@ CUresult CUDAAPI cuFuncGetModule(CUmodule *module, CUfunction function)
         *module = (CUmodule)((struct sim_function *)function)->module;
         return CUDA_SUCCESS;
 }
-
-#if CUDA_VERSION >= 12030
-CUresult CUDAAPI cuFuncGetName(const char **name, CUfunction function)
-{
-        SIM_ENTER(cuFuncGetName);
-        if (!name || !function)
-                return CUDA_ERROR_INVALID_VALUE;
-        *name = ((struct sim_function *)function)->kernel->name;
-        return CUDA_SUCCESS;
-}
-#endif
 
 /* ---- libraries: modules of no context ---- */
 
@@ -235,7 +226,8 @@ CUresult CUDAAPI cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const c
         if (!kernel || !name)
                 return CUDA_ERROR_INVALID_VALUE;
         sim_handle_check(library, SIM_MODULE);
-        return find_function((struct sim_module *)library, name, (struct sim_function **)kernel);
+        return find_function((struct sim_module *)library, name, true,
+                             (struct sim_function **)kernel);
 }
 
 CUresult CUDAAPI cuLibraryGetModule(CUmodule *module, CUlibrary library)
@@ -250,10 +242,68 @@ CUresult CUDAAPI cuLibraryGetModule(CUmodule *module, CUlibrary library)
 
 CUresult CUDAAPI cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 {
+        const struct sim_function *from = (struct sim_function *)kernel;
+
         SIM_ENTER(cuKernelGetFunction);
         if (!function || !kernel)
                 return CUDA_ERROR_INVALID_VALUE;
-        *function = (CUfunction)kernel;
+        return find_function(from->module, from->kernel->name, false,
+                             (struct sim_function **)function);
+}
+#endif
+
+/* ---- what kernels are called and take; a launch takes both kinds of handles, these one ---- */
+
+#if CUDA_VERSION >= 12030
+static CUresult tell_name(const char **name, const struct sim_function *function, bool is_kernel)
+{
+        if (!name || !function)
+                return CUDA_ERROR_INVALID_VALUE;
+        if (function->is_kernel != is_kernel)
+                return CUDA_ERROR_INVALID_HANDLE;
+        *name = function->kernel->name;
         return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuFuncGetName(const char **called, CUfunction function)
+{
+        SIM_ENTER(cuFuncGetName);
+        return tell_name(called, (struct sim_function *)function, false);
+}
+
+CUresult CUDAAPI cuKernelGetName(const char **called, CUkernel kernel)
+{
+        SIM_ENTER(cuKernelGetName);
+        return tell_name(called, (struct sim_function *)kernel, true);
+}
+#endif
+
+#if CUDA_VERSION >= 12040
+static CUresult describe(const struct sim_function *function, bool is_kernel, size_t index,
+                         size_t *offset, size_t *size)
+{
+        size_t bytes;
+
+        if (!function || !offset)
+                return CUDA_ERROR_INVALID_VALUE;
+        if (function->is_kernel != is_kernel)
+                return CUDA_ERROR_INVALID_HANDLE;
+        if (!sim_kernel_parameter(function->kernel, index, offset, &bytes))
+                return CUDA_ERROR_INVALID_VALUE;
+        if (size)
+                *size = bytes;
+        return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size)
+{
+        SIM_ENTER(cuFuncGetParamInfo);
+        return describe((struct sim_function *)function, false, index, offset, size);
+}
+
+CUresult CUDAAPI cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, size_t *size)
+{
+        SIM_ENTER(cuKernelGetParamInfo);
+        return describe((struct sim_function *)kernel, true, index, offset, size);
 }
 #endif

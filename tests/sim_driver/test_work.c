@@ -166,6 +166,65 @@ Test(work, a_library_has_the_same_kernels)
 }
 #endif
 
+#if CUDA_VERSION >= 12040
+Test(work, a_kernel_says_what_it_takes)
+{
+        static const size_t wanted[][2] = {{0, 8}, {8, 8}, {16, 4}, {24, 8}};
+        size_t offset, bytes;
+
+        for (size_t i = 0; i < 4; i++) {
+                OK(cuFuncGetParamInfo(bench.check, i, &offset, &bytes));
+                cr_expect_eq(offset, wanted[i][0]);
+                cr_expect_eq(bytes, wanted[i][1]);
+        }
+        OK(cuFuncGetParamInfo(bench.check, 3, &offset, NULL));
+        cr_expect_eq(cuFuncGetParamInfo(bench.check, 4, &offset, &bytes), CUDA_ERROR_INVALID_VALUE);
+        cr_expect_eq(cuFuncGetParamInfo(NULL, 0, &offset, &bytes), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* A launch takes either handle, and these functions their own. */
+Test(work, a_kernel_of_a_library_is_no_function)
+{
+        CUlibrary library;
+        CUkernel kernel;
+        CUfunction function;
+        const char *name;
+        size_t offset, bytes;
+
+        OK(cuLibraryLoadData(&library, "any image", NULL, NULL, 0, NULL, NULL, 0));
+        OK(cuLibraryGetKernel(&kernel, library, "second"));
+        OK(cuKernelGetFunction(&function, kernel));
+        OK(cuKernelGetParamInfo(kernel, 1, &offset, &bytes));
+        cr_expect_eq(offset, 16);
+        cr_expect_eq(bytes, 4);
+        OK(cuFuncGetParamInfo(function, 0, &offset, &bytes));
+        cr_expect_eq(bytes, 16);
+        OK(cuKernelGetName(&name, kernel));
+        cr_expect_str_eq(name, "second");
+        OK(cuFuncGetName(&name, function));
+        cr_expect_str_eq(name, "second");
+        cr_expect_eq(cuFuncGetParamInfo((CUfunction)kernel, 0, &offset, &bytes),
+                     CUDA_ERROR_INVALID_HANDLE);
+        cr_expect_eq(cuKernelGetParamInfo((CUkernel)function, 0, &offset, &bytes),
+                     CUDA_ERROR_INVALID_HANDLE);
+        cr_expect_eq(cuFuncGetName(&name, (CUfunction)kernel), CUDA_ERROR_INVALID_HANDLE);
+        OK(cuLibraryUnload(library));
+}
+
+Test(work, a_structure_is_one_parameter)
+{
+        CUdeviceptr at[] = {0, counter()};
+        uint32_t value = 7;
+        CUmodule module;
+        CUfunction second;
+
+        OK(cuModuleLoadData(&module, "any image"));
+        OK(cuModuleGetFunction(&second, module, "second"));
+        OK(cuLaunchKernel(second, 1, 1, 1, 1, 1, 1, 0, bench.n1, (void *[]){at, &value}, NULL));
+        cr_expect_eq(bench_value(at[1]), 7);
+}
+#endif
+
 /* H12: such an event is due before the kernel's end. */
 Test(work, a_programmatic_event_does_not_wait_for_its_kernel)
 {
