@@ -5,7 +5,7 @@
 /*
  * Uses -- is what a copy or a set touches in a block of the program's?
  *
- * STREAMPOOL_CHECK=uses. Asked before the driver hears of the call, with no lock held;
+ * STREAMPOOL_CHECK=uses, the default. Asked before the driver hears of the call, with no lock held;
  * the call itself is changed in nothing, whatever the answer. What each function
  * touches is in uses.def.
  */

@@ -2,7 +2,6 @@
 /*
  * Copy after free -- the second half of a result is fetched when its block is gone
  *
- * Settings: STREAMPOOL_CHECK=uses
  * Expect: use_after_free site=late freed_at=freed allocation=made access=read
  */
 #include "cu.h"

@@ -4,8 +4,6 @@
  *
  * Of every kind of memory, whole and in part, in rows with gaps, in a block whose address was freed
  * before, and of nothing where no block is any more.
- *
- * Settings: STREAMPOOL_CHECK=uses
  */
 #include "cu.h"
 enum { BYTES = 1000, WIDTH = 100, ROWS = 10, PAGES = 4 << 20 };

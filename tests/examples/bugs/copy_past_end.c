@@ -2,7 +2,6 @@
 /*
  * Copy past end -- the buffer is of whole lines, and so is the copy, but not the block
  *
- * Settings: STREAMPOOL_CHECK=uses
  * Expect: out_of_bounds site=copy allocation=made access=write outside=1000
  */
 #include "cu.h"

@@ -2,7 +2,6 @@
 /*
  * Set after free async -- on the stream that freed, so behind the free for certain
  *
- * Settings: STREAMPOOL_CHECK=uses
  * Expect: use_after_free site=late freed_at=freed allocation=made access=write
  */
 #include "cu.h"

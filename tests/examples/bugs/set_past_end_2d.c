@@ -4,7 +4,6 @@
  *
  * The block ends in the gap behind a row, so the next row is the first that is outside.
  *
- * Settings: STREAMPOOL_CHECK=uses
  * Expect: out_of_bounds site=set allocation=made access=write outside=2816
  */
 #include "cu.h"
