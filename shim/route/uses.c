@@ -131,7 +131,7 @@ void sp_use_look(const char *called, const struct sp_use *use)
 
         if (!span || !use->address || !sp_route_may_act() || !is_misuse(use, span, &finding))
                 return;
-        finding.site = sp_stack_is_on ? sp_stack_take(sp_caller) : sp_caller;
+        finding.site = sp_stack_is_kept(sp_caller) ? sp_stack_take(sp_caller) : sp_caller;
         sp_ledger_add_finding(&finding);
 }
 

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SP_RUNTIME_H
+#define SP_RUNTIME_H
+
+/*
+ * Runtime -- does a call come from NVIDIA's runtime library?
+ *
+ * A program whose libcudart is a shared one (nvcc -cudart shared, PyTorch, CuPy) calls
+ * the driver from there, whatever its own line is. That library asks the driver
+ * for its functions before it calls any, which is when it becomes known here.
+ *
+ * Its callers cost some 10 ns a call (tests/e2e/apps/between.c measures that), all others a
+ * comparison.
+ *
+ * It is known by its addresses for as long as the process lives. Another library,
+ * loaded there after it was unloaded, has its callers for places, not itself.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where the code of one is. */
+struct sp_runtime {
+        uintptr_t begin;
+        size_t size;
+};
+
+/** sp_runtime_note() - @caller has looked up a function of the driver; with no lock held. Keeps
+ * errno. */
+void sp_runtime_note(const void *caller);
+
+/** sp_runtime_start() - from now on calls that come from one have their stack taken. */
+void sp_runtime_start(void);
+
+/** sp_runtime_of() - the one that an address is in, or NULL. */
+const struct sp_runtime *sp_runtime_of(const void *address);
+
+#endif
