@@ -35,7 +35,7 @@ static atomic_int stage;
 static _Atomic(const void *) other; /* the last caller that was none */
 static struct sp_lock lock = SP_LOCK_INIT(SP_RANK_STACK);
 
-const struct sp_runtime *sp_runtime_of(const void *address)
+static const struct sp_runtime *find_known(const void *address)
 {
         unsigned int known = atomic_load_explicit(&count, memory_order_acquire);
 
@@ -44,6 +44,13 @@ const struct sp_runtime *sp_runtime_of(const void *address)
                         return &runtimes[i];
         }
         return NULL;
+}
+
+/* Whoever is told of one has an unwinder, too. */
+const struct sp_runtime *sp_runtime_of(const void *address)
+{
+        return atomic_load_explicit(&stage, memory_order_acquire) == READY ? find_known(address)
+                                                                           : NULL;
 }
 
 /* finding one */
@@ -82,7 +89,7 @@ static int find(struct dl_phdr_info *info, size_t size, void *argument)
 static void add(const struct sp_runtime *found)
 {
         sp_lock_take(&lock);
-        if (count < RUNTIMES_MAX && !sp_runtime_of((const void *)found->begin)) { // NOLINT
+        if (count < RUNTIMES_MAX && !find_known((const void *)found->begin)) { // NOLINT
                 runtimes[count] = *found;
                 atomic_store(&count, count + 1);
         }
@@ -130,7 +137,7 @@ void sp_runtime_note(const void *caller)
         struct search search = {.inside = (uintptr_t)caller};
         int kept = errno;
 
-        if (caller == atomic_load_explicit(&other, memory_order_relaxed) || sp_runtime_of(caller))
+        if (caller == atomic_load_explicit(&other, memory_order_relaxed) || find_known(caller))
                 return;
         dl_iterate_phdr(find, &search);
         if (search.found.size) {

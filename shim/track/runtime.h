@@ -32,7 +32,8 @@ void sp_runtime_note(const void *caller);
 /** sp_runtime_start() - from now on calls that come from one have their stack taken. */
 void sp_runtime_start(void);
 
-/** sp_runtime_of() - the one that an address is in, or NULL. */
+/** sp_runtime_of() - the one that an address is in; NULL if it is in none, or there is no unwinder.
+ */
 const struct sp_runtime *sp_runtime_of(const void *address);
 
 #endif

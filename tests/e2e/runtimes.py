@@ -55,6 +55,13 @@ class Runtimes(unittest.TestCase):
             self.assertEqual([place['count'] for place in run.report['leaks']['places']], [50])
             self.assertEqual(run.report['leaks']['places'][0]['site']['symbol'], 'keep_plain')
 
+    def test_what_a_library_holds_through_the_runtime_is_its(self):
+        report = self.run_app('early', 'library', 512, 'keep', 1).report
+        self.assertEqual(report['leaks']['count'], 1)
+        held, = report['library_leaks']
+        self.assertEqual((held['library'], held['count'], held['bytes']),
+                         ('libcufft_keeper.so', 1, 512))
+
     def test_frames_of_c_begin_in_the_runtime(self):
         run = self.run_app('early', 'keep', 1, STREAMPOOL_STACK='native')
         site = run.report['leaks']['places'][0]['site']

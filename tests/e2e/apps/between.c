@@ -12,6 +12,8 @@
  *                  as many in keep_other(), 4000 bytes, in turns
  *   thread N       N leaks in keep_in_thread(), 5000 bytes, in a thread each
  *   direct N       N leaks in keep_direct(), 6000 bytes, without the library
+ *   library BYTES  a leak within a library that is called like one of NVIDIA's, which calls
+ *                  the first one in its turn
  *   twice          a double free in drop_twice()
  *   pairs N        N pairs through the library and N without; says what each took
  */
@@ -23,6 +25,7 @@
 
 #include "between.h"
 #include "cu.h"
+#include "keeper.h"
 
 /* Exported, so that places in them have names. */
 #define SHOWN __attribute__((noinline, visibility("default")))
@@ -134,6 +137,8 @@ static void act(const char *word, int number)
                 keep_plain(number);
         else if (!strcmp(word, "direct"))
                 keep_direct(number);
+        else if (!strcmp(word, "library"))
+                CU_OK(keep_in_cufft(between_allocate, (size_t)number));
         else if (!strcmp(word, "thread"))
                 keep_in_threads(number);
         for (int i = 0; !strcmp(word, "deep") && i < number; i++)
