@@ -40,7 +40,7 @@ static const struct sp_runtime *find_known(const void *address)
         unsigned int known = atomic_load_explicit(&count, memory_order_acquire);
 
         for (unsigned int i = 0; i < known; i++) {
-                if ((uintptr_t)address - runtimes[i].begin < runtimes[i].size)
+                if (sp_runtime_has(&runtimes[i], address))
                         return &runtimes[i];
         }
         return NULL;

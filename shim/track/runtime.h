@@ -16,6 +16,7 @@
  * loaded there after it was unloaded, has its callers for places, not itself.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,11 @@ struct sp_runtime {
         uintptr_t begin;
         size_t size;
 };
+
+static inline bool sp_runtime_has(const struct sp_runtime *runtime, const void *address)
+{
+        return (uintptr_t)address - runtime->begin < runtime->size;
+}
 
 /** sp_runtime_note() - @caller has looked up a function of the driver; with no lock held. Keeps
  * errno. */

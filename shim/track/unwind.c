@@ -23,7 +23,6 @@
 #define CHECKS   (2 * (SP_FRAMES_MAX + 1))
 #define REACH    64 /* words that are searched for a frame pointer */
 #define WAYS     4  /* out of the runtime, from one caller */
-#define DISTANCE 1u /* in a slot, which is a multiple of the size of a word */
 
 /* The number that the ABI gives to the register in which functions keep a frame pointer. */
 #if defined(__x86_64__)
@@ -46,11 +45,12 @@ enum { GO_ON = 0, END = 5 }; /* _URC_NO_REASON, _URC_END_OF_STACK */
 struct walk {
         const void *caller;
         const void *here;
-        unsigned int count, checks;
-        uint32_t reach; /* the highest of the slots */
-        uint32_t out;   /* of a way out: the slot of its end; 0 if it has none */
+        unsigned int count;
+        unsigned int checks, distances; /* the first of the words, and the last */
+        uint32_t reach;                 /* the highest of the slots */
+        uint32_t out;                   /* of a way out: the slot of its end; 0 if it has none */
         const void *frame[SP_FRAMES_MAX];
-        uint32_t slot[CHECKS];  /* bytes above @here, and DISTANCE */
+        uint32_t slot[CHECKS];  /* bytes above @here */
         uintptr_t word[CHECKS]; /* what lies there, or how far it points above @here */
 };
 
@@ -161,15 +161,16 @@ static struct walk *ways_for(struct memory *own, const void *caller)
 /* Are all words still where they were? */
 static bool is_again(const struct walk *walk, const void *caller, const void *here)
 {
+        const uintptr_t base = (uintptr_t)here;
+
         if (walk->caller != caller)
                 return false;
-        for (unsigned int i = 0; i < walk->checks; i++) {
-                uint32_t slot = walk->slot[i];
-                uintptr_t word = word_at((uintptr_t)here + (slot & ~DISTANCE));
-
-                if (word - (slot & DISTANCE ? (uintptr_t)here : 0) != walk->word[i])
+        for (unsigned int i = 0; i < walk->checks; i++)
+                if (word_at(base + walk->slot[i]) != walk->word[i])
                         return false;
-        }
+        for (unsigned int i = CHECKS - walk->distances; i < CHECKS; i++)
+                if (word_at(base + walk->slot[i]) - base != walk->word[i])
+                        return false;
         return true;
 }
 
@@ -196,21 +197,23 @@ static bool is_on_stack(const struct progress *progress, uintptr_t at)
                at % sizeof(void *) == 0;
 }
 
-static void remember(struct progress *progress, uintptr_t at, uintptr_t word, uint32_t distance)
+static void remember(struct progress *progress, uintptr_t at, uintptr_t word, bool is_distance)
 {
         struct walk *walk = progress->walk;
         uintptr_t offset = at - (uintptr_t)progress->here;
+        unsigned int i;
 
         if (!walk)
                 return;
-        if (!is_on_stack(progress, at) || offset > UINT32_MAX || walk->checks == CHECKS ||
-            word_at(at) != word) {
+        if (!is_on_stack(progress, at) || offset > UINT32_MAX ||
+            walk->checks + walk->distances == CHECKS || word_at(at) != word) {
                 progress->walk = NULL;
                 return;
         }
+        i = is_distance ? CHECKS - ++walk->distances : walk->checks++;
         walk->reach = offset > walk->reach ? (uint32_t)offset : walk->reach;
-        walk->slot[walk->checks] = (uint32_t)offset | distance;
-        walk->word[walk->checks++] = word - (distance ? (uintptr_t)progress->here : 0);
+        walk->slot[i] = (uint32_t)offset;
+        walk->word[i] = word - (is_distance ? (uintptr_t)progress->here : 0);
 }
 
 /* Where the function that was called from a frame has kept that frame's pointer: near its return
@@ -239,16 +242,7 @@ static void remember_end(struct progress *progress, uintptr_t below)
         uintptr_t inner = progress->pointer - sizeof(void *);
 
         if (progress->walk && is_on_stack(progress, inner) && word_at(inner) == below)
-                remember(progress, inner, below, DISTANCE);
-}
-
-static void remember_pointer(struct progress *progress, uintptr_t below, uintptr_t pointer)
-{
-        if (progress->walk && pointer != progress->pointer && pointer >= below &&
-            pointer < memory->stack.top)
-                remember(progress, find_pointer(progress, below, pointer), pointer, DISTANCE);
-        progress->pointer = pointer;
-        progress->below = below;
+                remember(progress, inner, below, true);
 }
 
 /* @address returns into a frame that begins above the place where it lies. */
@@ -256,10 +250,15 @@ static void remember_frame(struct progress *progress, struct _Unwind_Context *co
                            const void *address)
 {
         uintptr_t below = unwind_cfa(context);
+        uintptr_t pointer = unwind_register(context, FRAME_POINTER);
 
-        remember(progress, below - sizeof(address), (uintptr_t)address, 0);
+        remember(progress, below - sizeof(address), (uintptr_t)address, false);
         remember_end(progress, below);
-        remember_pointer(progress, below, unwind_register(context, FRAME_POINTER));
+        if (progress->walk && pointer != progress->pointer && pointer >= below &&
+            pointer < memory->stack.top)
+                remember(progress, find_pointer(progress, below, pointer), pointer, true);
+        progress->pointer = pointer;
+        progress->below = below;
 }
 
 /* The next @address is where the runtime returns to, which is not always the same. */
@@ -268,17 +267,12 @@ static void remember_out(struct progress *progress, struct _Unwind_Context *cont
 {
         uintptr_t below = unwind_cfa(context), at = below - sizeof(address);
 
-        remember(progress, at, (uintptr_t)address, 0);
+        remember(progress, at, (uintptr_t)address, false);
         if (!progress->walk)
                 return;
         progress->walk->checks--;
         progress->walk->out = (uint32_t)(at - (uintptr_t)progress->here);
         remember_end(progress, below);
-}
-
-static bool is_in(const struct sp_runtime *runtime, const void *address)
-{
-        return (uintptr_t)address - runtime->begin < runtime->size;
 }
 
 static int step(struct _Unwind_Context *context, void *argument)
@@ -298,7 +292,7 @@ static int step(struct _Unwind_Context *context, void *argument)
             (uintptr_t)address - progress->python.begin < progress->python.size)
                 return END;
         progress->frame[progress->count++] = address;
-        if (!progress->runtime.size || is_in(&progress->runtime, address)) {
+        if (!progress->runtime.size || sp_runtime_has(&progress->runtime, address)) {
                 remember_frame(progress, context, address);
                 return GO_ON;
         }
@@ -311,7 +305,7 @@ static void go(struct progress *progress, struct walk *walk)
 {
         if (walk) {
                 walk->caller = NULL;
-                walk->checks = 0;
+                walk->checks = walk->distances = 0;
                 walk->reach = walk->out = 0;
         }
         progress->walk = walk;
@@ -322,19 +316,13 @@ static void go(struct progress *progress, struct walk *walk)
                 walk->caller = progress->caller;
 }
 
-unsigned int sp_unwind(const void *caller, const void *here, const void **frame, unsigned int most)
+/* Of its own, so that who finds what is remembered has nothing to prepare. */
+static __attribute__((noinline)) unsigned int walk_up(const void *caller, const void *here,
+                                                      const void **frame, unsigned int most,
+                                                      struct walk *walk)
 {
         struct progress progress = {.caller = caller, .here = here, .frame = frame, .most = most};
-        struct memory *own = memory ? memory : settle();
-        bool is_known = own && own->stack.top;
-        struct walk *walk = is_known ? place_for(own, caller, here) : NULL;
 
-        if (is_known && !has(own, here))
-                return 0;
-        if (walk && walk->here == here && is_again(walk, caller, here)) {
-                memcpy(frame, walk->frame, walk->count * sizeof(*frame));
-                return walk->count;
-        }
         go(&progress, walk);
         if (progress.walk) {
                 walk->here = here;
@@ -342,6 +330,22 @@ unsigned int sp_unwind(const void *caller, const void *here, const void **frame,
                 memcpy(walk->frame, frame, progress.count * sizeof(*frame));
         }
         return progress.count;
+}
+
+unsigned int sp_unwind(const void *caller, const void *here, const void **frame, unsigned int most)
+{
+        struct memory *own = memory ? memory : settle();
+        struct walk *walk;
+
+        if (!own || !own->stack.top)
+                return walk_up(caller, here, frame, most, NULL);
+        if (!has(own, here))
+                return 0;
+        walk = place_for(own, caller, here);
+        if (walk->here != here || !is_again(walk, caller, here))
+                return walk_up(caller, here, frame, most, walk);
+        memcpy(frame, walk->frame, walk->count * sizeof(*frame));
+        return walk->count;
 }
 
 /* What is remembered of a way out is true of any depth, and of whoever called the runtime. */
@@ -357,13 +361,14 @@ static const void *find_out(struct memory *own, const void *caller, const void *
                 if (!walk->out || walk->reach >= left || !is_again(walk, caller, here))
                         continue;
                 end = (const void *)word_at((uintptr_t)here + walk->out); // NOLINT
-                if (!is_in(runtime, end))
+                if (!sp_runtime_has(runtime, end))
                         return end;
         }
         return NULL;
 }
 
-const void *sp_unwind_out(const void *caller, const void *here, const struct sp_runtime *runtime)
+static __attribute__((noinline)) const void *
+walk_out(const void *caller, const void *here, const struct sp_runtime *runtime, struct walk *walk)
 {
         const void *frame[OUT_MAX];
         struct progress progress = {.caller = caller,
@@ -371,18 +376,23 @@ const void *sp_unwind_out(const void *caller, const void *here, const struct sp_
                                     .frame = frame,
                                     .most = OUT_MAX,
                                     .runtime = *runtime};
-        struct memory *own = memory ? memory : settle();
-        bool is_known = own && own->stack.top;
-        struct walk *walk = is_known ? ways_for(own, caller) + own->turn++ % WAYS : NULL;
-        const void *out;
 
-        if (is_known && !has(own, here))
-                return caller;
-        out = is_known ? find_out(own, caller, here, runtime) : NULL;
-        if (out)
-                return out;
         go(&progress, walk);
-        if (!progress.count || is_in(runtime, frame[progress.count - 1]))
+        if (!progress.count || sp_runtime_has(runtime, frame[progress.count - 1]))
                 return caller;
         return frame[progress.count - 1];
+}
+
+const void *sp_unwind_out(const void *caller, const void *here, const struct sp_runtime *runtime)
+{
+        struct memory *own = memory ? memory : settle();
+        const void *out;
+
+        if (!own || !own->stack.top)
+                return walk_out(caller, here, runtime, NULL);
+        if (!has(own, here))
+                return caller;
+        out = find_out(own, caller, here, runtime);
+        return out ? out
+                   : walk_out(caller, here, runtime, ways_for(own, caller) + own->turn++ % WAYS);
 }
