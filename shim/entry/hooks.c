@@ -95,7 +95,7 @@ static SP_COLD CUresult refuse(void)
                 if (!sp_driver.symbol##suffix)                                                     \
                         return refuse();                                                           \
                 sp_caller = __builtin_return_address(0);                                           \
-                if (KEEPS_STACK(symbol) && handled && sp_stack_is_kept())                          \
+                if (KEEPS_STACK(symbol) && handled && sp_stack_is_kept(sp_caller))                 \
                         return stacked_##symbol##suffix raw_args;                                  \
                 return handled ? sp_on_##symbol args : sp_driver.symbol##suffix raw_args;          \
         }

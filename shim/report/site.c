@@ -5,7 +5,11 @@
  *
  * What is kept with an allocation is the return address of the program's call:
  * storing a number costs nothing, and looking it up can wait for the report. A
- * library that was unloaded in the meantime cannot be named any more.
+ * library that was unloaded in the meantime cannot be named any more, and if another
+ * lies at its address, that one is named: the same number is a call of either.
+ * To tell them apart, each call would have to read how often the loader has unloaded something,
+ * under a lock of the loader's; or dlclose() would have to be ours, and of the loader's
+ * functions only dlsym() is.
  *
  * The offset counts from where the file believes it is loaded, so it is what
  * addr2line and nm use, also for programs that are not position-independent.

@@ -20,6 +20,7 @@
 #include "driver/lookup.h"
 #include "report/counters.h"
 #include "route/work.h"
+#include "track/runtime.h"
 #include "track/submit.h"
 
 /* What the program does with it, nobody announces. */
@@ -77,6 +78,7 @@ static void replace(const char *symbol, void **pfn, int version)
 
         if (!found)
                 return;
+        sp_runtime_note(sp_caller);
         *pfn = sp_lookup_wrapper(found);
         sp_count(lookups_driver);
         if (*pfn != found) {

@@ -94,7 +94,7 @@ bool sp_use_is_nothing(CUresult result)
 
 const void *sp_use_site(void)
 {
-        return sp_stack_is_on ? sp_stack_take(sp_caller) : sp_caller;
+        return sp_stack_is_kept(sp_caller) ? sp_stack_take(sp_caller) : sp_caller;
 }
 
 /* Outside the pools. */

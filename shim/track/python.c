@@ -55,8 +55,8 @@
 #define LOOK_EVERY_NS 100000000
 #define STEPS_MAX     (4 * SP_PYTHON_MAX) /* frames of the interpreter's own lie between others */
 
-/* FRAME_OWNED_BY_GENERATOR and FRAME_OWNED_BY_CSTACK (internal/pycore_frame.h) */
-enum { OWNED_BY_GENERATOR = 1, OWNED_BY_CSTACK = 3 };
+/* FRAME_OWNED_BY_GENERATOR, and the first of those that own no code (enum _frameowner) */
+enum { OWNED_BY_GENERATOR = 1, OWNED_BY_INTERPRETER = 3 };
 
 enum {
         ASLEEP,  /* nobody wants frames */
@@ -279,7 +279,7 @@ static bool read_link(struct sp_sight *sight, uintptr_t frame, struct link *link
         if (!seen)
                 return false;
         link->previous = sp_sight_word(seen, layout->frame_previous);
-        link->code = sp_sight_word(seen, layout->frame_code);
+        link->code = sp_sight_word(seen, layout->frame_code) & ~(uintptr_t)layout->frame_code_tag;
         if (layout->place == SP_PYTHON_AT_POINTER)
                 link->at = sp_sight_word(seen, layout->frame_at);
         else
@@ -333,7 +333,7 @@ static unsigned int walk(struct sp_sight *sight, uintptr_t thread, struct sp_pyt
 
                 if (!read_link(sight, next, &link))
                         return count;
-                if (link.owner != OWNED_BY_CSTACK)
+                if (link.owner < OWNED_BY_INTERPRETER)
                         found = read_code(sight, &link, &frame[count]);
                 if (found < 0)
                         return count;

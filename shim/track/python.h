@@ -5,7 +5,7 @@
 /*
  * Python -- which lines of Python is the calling thread in?
  *
- * Knows CPython 3.8 to 3.13, release builds with the interpreter lock (GIL). In any
+ * Knows CPython 3.8 to 3.14, release builds with the interpreter lock (GIL). In any
  * other process, thread or build there are no frames, and nothing else happens. No
  * lock is taken, the GIL included, nothing is allocated, and nothing is called that
  * runs Python.

@@ -6,9 +6,9 @@
  * A layout is the same in all releases of a minor version: extensions are built
  * against one of them and run with all. The numbers come from cpython/pystate.h,
  * cpython/code.h, cpython/unicodeobject.h, internal/pycore_frame.h and, before 3.11,
- * cpython/frameobject.h of each version. 3.13 also tells them itself, in
- * the first bytes of _PyRuntime (internal/pycore_runtime.h, _Py_DebugOffsets), and
- * is not believed if the two differ.
+ * cpython/frameobject.h of each version. Since 3.13 it also tells them itself, in
+ * the first bytes of _PyRuntime (_Py_DebugOffsets, internal/pycore_debug_offsets.h or,
+ * in 3.13, pycore_runtime.h), and is not believed if the two differ.
  */
 
 #include "track/python_layout.h"
@@ -121,6 +121,29 @@ static const struct sp_python_layout layouts[] = {
                 .text_ascii = 40,
                 .text_compact = 56,
         },
+        {
+                .first_minor = 14,
+                .last_minor = 14,
+                .lines = SP_PYTHON_LINES_LOCATIONS,
+                .place = SP_PYTHON_AT_POINTER,
+                .thread_root = 72,
+                .root_frame = -1,
+                .frame_previous = 8,
+                .frame_code = 0,
+                .frame_at = 56,
+                .frame_owner = 74,
+                .frame_bytes = 80,
+                .frame_code_tag = 1, /* Py_TAG_REFCNT: the code object is immortal */
+                .code_first_line = 68,
+                .code_file = 112,
+                .code_function = 128,
+                .code_lines = 136,
+                .code_first_traceable = 192,
+                .code_start = 208,
+                .code_bytes = 208,
+                .text_ascii = 40,
+                .text_compact = 56,
+        },
 };
 
 /* what an interpreter says of itself */
@@ -159,38 +182,42 @@ static bool is_cpython(const char *version, unsigned int *minor)
         return *version == ' ' && (strstr(version, "[GCC ") || strstr(version, "[Clang "));
 }
 
+/* The order of the table differs from version to version, so each has a column. */
+enum { OF_13, OF_14, COLUMNS };
+
 struct told {
-        size_t word; /* of _Py_DebugOffsets, counted in uint64_t */
+        uint8_t word[COLUMNS]; /* of _Py_DebugOffsets, counted in uint64_t */
         uint64_t value;
 };
 
-static bool agrees(const struct sp_python_layout *layout, const void *runtime)
+static bool agrees(const struct sp_python_layout *layout, unsigned int minor, const void *runtime)
 {
         const struct told told[] = {
-                {2, 0}, /* free_threaded */
-                {23, layout->thread_root},
-                {29, layout->frame_previous},
-                {30, layout->frame_code},
-                {31, layout->frame_at},
-                {33, layout->frame_owner},
-                {35, layout->code_file},
-                {37, layout->code_function},
-                {38, layout->code_lines},
-                {39, layout->code_first_line},
-                {43, layout->code_start},
-                {45, SP_PYTHON_TYPE},
-                {65, SP_PYTHON_SIZE},
-                {66, SP_PYTHON_BYTES},
-                {68, SP_PYTHON_TEXT_STATE},
-                {69, SP_PYTHON_SIZE},
-                {70, layout->text_ascii},
+                {{2, 2}, 0}, /* free_threaded */
+                {{23, 26}, layout->thread_root},
+                {{29, 32}, layout->frame_previous},
+                {{30, 33}, layout->frame_code},
+                {{31, 34}, layout->frame_at},
+                {{33, 36}, layout->frame_owner},
+                {{35, 40}, layout->code_file},
+                {{37, 42}, layout->code_function},
+                {{38, 43}, layout->code_lines},
+                {{39, 44}, layout->code_first_line},
+                {{43, 48}, layout->code_start},
+                {{45, 51}, SP_PYTHON_TYPE},
+                {{65, 75}, SP_PYTHON_SIZE},
+                {{66, 76}, SP_PYTHON_BYTES},
+                {{68, 78}, SP_PYTHON_TEXT_STATE},
+                {{69, 79}, SP_PYTHON_SIZE},
+                {{70, 80}, layout->text_ascii},
         };
         const uint64_t *words = runtime;
+        int column = minor == 13 ? OF_13 : OF_14;
 
         if (!runtime || memcmp(runtime, "xdebugpy", 8) != 0)
                 return false;
         for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
-                if (words[told[i].word] != told[i].value)
+                if (words[told[i].word[column]] != told[i].value)
                         return false;
         }
         return true;
@@ -203,8 +230,10 @@ const struct sp_python_layout *sp_python_layout_find(const char *version, const 
         if (!is_cpython(version, &minor))
                 return NULL;
         for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-                if (minor >= layouts[i].first_minor && minor <= layouts[i].last_minor)
-                        return minor < 13 || agrees(&layouts[i], runtime) ? &layouts[i] : NULL;
+                const struct sp_python_layout *layout = &layouts[i];
+
+                if (minor >= layout->first_minor && minor <= layout->last_minor)
+                        return minor < 13 || agrees(layout, minor, runtime) ? layout : NULL;
         }
         return NULL;
 }

@@ -42,7 +42,8 @@ struct sp_python_layout {
         int16_t root_frame;   /* in what holds it; -1: thread_root is the frame */
 
         uint16_t frame_previous, frame_code, frame_at, frame_owner;
-        uint16_t frame_bytes; /* all of the above are in these */
+        uint16_t frame_bytes;    /* all of the above are in these */
+        uint16_t frame_code_tag; /* bits of frame_code that are no part of the address */
 
         uint16_t code_first_line, code_file, code_function, code_lines;
         uint16_t code_first_traceable, code_start;

@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "report/counters.h"
 #include "track/ranges.h"
+#include "track/runtime.h"
 #include "track/unwind.h"
 
 #define ROOM     ((size_t)64 << 20)
@@ -31,9 +32,10 @@
 #define TEXTS    (1 << 12)
 #define LINES    (1 << 14)
 #define REACH    64 /* places that are tried */
+#define WALKS    64
 #define TEXT_MAX 1024
 
-atomic_bool sp_stack_is_on;
+_Atomic(uintptr_t) sp_stack_from, sp_stack_size;
 
 /* Written by sp_stack_start(). */
 static struct sp_frames wanted;
@@ -69,6 +71,16 @@ static void *map(size_t bytes)
         return memory == MAP_FAILED ? NULL : memory;
 }
 
+void sp_stack_keep(uintptr_t from, uintptr_t size)
+{
+        sp_lock_take(&lock);
+        if (atomic_load(&sp_stack_size) != UINTPTR_MAX) {
+                atomic_store(&sp_stack_from, from);
+                atomic_store(&sp_stack_size, size);
+        }
+        sp_lock_drop(&lock);
+}
+
 /* Once; whoever comes later finds it there. */
 static bool make_room(void)
 {
@@ -81,20 +93,22 @@ static bool make_room(void)
         }
         sp_lock_drop(&lock);
         if (room)
-                atomic_store(&sp_stack_is_on, true);
+                sp_stack_keep(0, UINTPTR_MAX);
         return room != NULL;
 }
 
 bool sp_stack_start(const struct sp_frames *frames)
 {
         wanted = *frames;
-        if (wanted.native && !sp_unwind_start()) {
+        if (wanted.native && !sp_unwind_start(WALKS)) {
                 sp_log(SP_LOG_WARNING, "STREAMPOOL_STACK: there is no unwinder (libgcc_s.so.1) for "
                                        "frames of C and C++");
                 wanted.native = false;
         }
         if (wanted.python || wanted.native)
                 sp_python_start();
+        if (!wanted.native)
+                sp_runtime_start();
         return (!wanted.native && !wanted.python) || make_room();
 }
 
@@ -306,9 +320,12 @@ static const struct sp_stack *keep(const struct found *found)
 
 const void *sp_stack_take(const void *caller)
 {
+        const struct sp_runtime *runtime = wanted.native ? NULL : sp_runtime_of(caller);
         struct found found;
         const struct sp_stack *stack;
 
+        if (runtime)
+                caller = sp_unwind_out(caller, __builtin_frame_address(0), runtime);
         found.caller = caller;
         found.range = sp_ranges_innermost();
         found.natives = found.pythons = 0;

@@ -11,6 +11,9 @@
  * either way, is kept with a block as before, and two places are the same when
  * the words are.
  *
+ * Where no frames of C are kept, and the program's call came through NVIDIA's runtime
+ * library (track/runtime.h), the place is where that was called from.
+ *
  * A thread that allocates in a loop is found again by what lies on its stack: the
  * return addresses of the last time are looked at where they were, and no table
  * of the unwinder's is read.
@@ -46,13 +49,21 @@ struct sp_stack {
 /** sp_stack_start() - at start, by what the option says; false if the host has no memory for it. */
 bool sp_stack_start(const struct sp_frames *wanted);
 
-/* Atomic. */
-extern atomic_bool sp_stack_is_on;
+/* Atomic: the addresses that are called from when a stack is taken; none, some or all. Two
+ * that do not belong together cost a stack, or its frames, once. */
+extern _Atomic(uintptr_t) sp_stack_from, sp_stack_size;
 
-static inline bool sp_stack_is_kept(void)
+/** sp_stack_is_kept() - is sp_stack_take() to be asked for the place of a call from @caller? */
+static inline bool sp_stack_is_kept(const void *caller)
 {
-        return atomic_load_explicit(&sp_stack_is_on, memory_order_relaxed);
+        uintptr_t from = atomic_load_explicit(&sp_stack_from, memory_order_relaxed);
+
+        return (uintptr_t)caller - from <
+               atomic_load_explicit(&sp_stack_size, memory_order_relaxed);
 }
+
+/** sp_stack_keep() - it is for callers from @from on, unless it is for all already. */
+void sp_stack_keep(uintptr_t from, uintptr_t size);
 
 /** sp_stack_has_ranges() - places have ranges from now on (track/ranges.h); false if the host has
  * no memory for it. */

@@ -7,6 +7,7 @@
 #include "track/unwind.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -15,11 +16,13 @@
 #include "driver/lookup.h"
 #include "track/bounds.h"
 #include "track/python.h"
+#include "track/runtime.h"
 
 #define OURS_MAX 16 /* frames of ours between the program and the unwinder */
-#define WALKS    64 /* that a thread remembers; a power of two */
+#define OUT_MAX  16 /* frames of the runtime that are followed */
 #define CHECKS   (2 * (SP_FRAMES_MAX + 1))
 #define REACH    64 /* words that are searched for a frame pointer */
+#define WAYS     4  /* out of the runtime, from one caller */
 
 /* The number that the ABI gives to the register in which functions keep a frame pointer. */
 #if defined(__x86_64__)
@@ -42,18 +45,25 @@ enum { GO_ON = 0, END = 5 }; /* _URC_NO_REASON, _URC_END_OF_STACK */
 struct walk {
         const void *caller;
         const void *here;
-        unsigned int count, checks;
+        unsigned int count;
+        unsigned int checks, distances; /* the first of the words, and the last */
+        uint32_t reach;                 /* the highest of the slots */
+        uint32_t out;                   /* of a way out: the slot of its end; 0 if it has none */
         const void *frame[SP_FRAMES_MAX];
-        uint32_t slot[CHECKS]; /* bytes above @here */
-        const void *word[CHECKS];
+        uint32_t slot[CHECKS];  /* bytes above @here */
+        uintptr_t word[CHECKS]; /* what lies there, or how far it points above @here */
 };
 
 /* Of one thread. */
 struct memory {
         struct sp_seat seat;
         struct sp_bounds stack; /* if they are not known nothing is remembered */
-        struct walk walk[WALKS];
+        unsigned int turn;      /* which way out is forgotten next */
+        struct walk walk[];
 };
+
+/* That a thread remembers; written by sp_unwind_start(). */
+static unsigned int walks;
 
 static __thread struct memory *memory __attribute__((tls_model("initial-exec")));
 
@@ -80,10 +90,11 @@ static bool find_unwinder(void *library)
                look_up(library, "_Unwind_Backtrace", &unwind_backtrace);
 }
 
-bool sp_unwind_start(void)
+bool sp_unwind_start(unsigned int remembered)
 {
         void *library;
 
+        walks = remembered;
         if (find_unwinder(RTLD_DEFAULT))
                 return true;
         library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -104,16 +115,18 @@ static void end_memory(void *ended)
 static struct memory *settle(void)
 {
         struct memory *own;
+        int kept = errno;
         bool made;
 
         if (is_at_end)
                 return NULL;
-        own = (struct memory *)sp_seat_take(&memories, _Alignof(struct memory), sizeof(*own),
-                                            &made);
+        own = (struct memory *)sp_seat_take(&memories, _Alignof(struct memory),
+                                            sizeof(*own) + walks * sizeof(*own->walk), &made);
         if (!own)
                 return NULL;
         own->stack = sp_bounds_find();
-        memset(own->walk, 0, sizeof(own->walk));
+        errno = kept;
+        memset(own->walk, 0, walks * sizeof(*own->walk));
         if (!sp_thread_at_end(end_memory, own)) {
                 sp_seat_leave(&own->seat);
                 return NULL;
@@ -131,16 +144,32 @@ static struct walk *place_for(struct memory *own, const void *caller, const void
 {
         uintptr_t mixed = (uintptr_t)caller ^ (uintptr_t)here >> 4;
 
-        return &own->walk[(mixed ^ mixed >> 6) % WALKS];
+        return &own->walk[(mixed ^ mixed >> 6) % walks];
+}
+
+static uintptr_t word_at(uintptr_t at)
+{
+        return *(const uintptr_t *)at; // NOLINT: an address on this thread's stack
+}
+
+/* Ways out have their places by the caller alone. */
+static struct walk *ways_for(struct memory *own, const void *caller)
+{
+        return &own->walk[((uintptr_t)caller >> 2 ^ (uintptr_t)caller >> 6) * WAYS % walks];
 }
 
 /* Are all words still where they were? */
 static bool is_again(const struct walk *walk, const void *caller, const void *here)
 {
-        if (walk->caller != caller || walk->here != here)
+        const uintptr_t base = (uintptr_t)here;
+
+        if (walk->caller != caller)
                 return false;
         for (unsigned int i = 0; i < walk->checks; i++)
-                if (*(const void *const *)((const char *)here + walk->slot[i]) != walk->word[i])
+                if (word_at(base + walk->slot[i]) != walk->word[i])
+                        return false;
+        for (unsigned int i = CHECKS - walk->distances; i < CHECKS; i++)
+                if (word_at(base + walk->slot[i]) - base != walk->word[i])
                         return false;
         return true;
 }
@@ -156,15 +185,11 @@ struct progress {
         unsigned int count; /* frames behind it */
         bool is_found;
         struct sp_python_code python; /* where to stop */
-        struct walk *walk;            /* NULL once something is not where it can be looked at */
-        uintptr_t below;              /* where the last frame begins */
-        uintptr_t pointer;            /* its frame pointer */
+        struct sp_runtime runtime; /* or as soon as it is left; its size is 0 if that is no end */
+        struct walk *walk;         /* NULL once something is not where it can be looked at */
+        uintptr_t below;           /* where the last frame begins */
+        uintptr_t pointer;         /* its frame pointer */
 };
-
-static const void *word_at(uintptr_t at)
-{
-        return *(const void *const *)at; // NOLINT: an address on this thread's stack
-}
 
 static bool is_on_stack(const struct progress *progress, uintptr_t at)
 {
@@ -172,20 +197,23 @@ static bool is_on_stack(const struct progress *progress, uintptr_t at)
                at % sizeof(void *) == 0;
 }
 
-static void remember(struct progress *progress, uintptr_t at, const void *word)
+static void remember(struct progress *progress, uintptr_t at, uintptr_t word, bool is_distance)
 {
         struct walk *walk = progress->walk;
         uintptr_t offset = at - (uintptr_t)progress->here;
+        unsigned int i;
 
         if (!walk)
                 return;
-        if (!is_on_stack(progress, at) || offset > UINT32_MAX || walk->checks == CHECKS ||
-            word_at(at) != word) {
+        if (!is_on_stack(progress, at) || offset > UINT32_MAX ||
+            walk->checks + walk->distances == CHECKS || word_at(at) != word) {
                 progress->walk = NULL;
                 return;
         }
-        walk->slot[walk->checks] = (uint32_t)offset;
-        walk->word[walk->checks++] = word;
+        i = is_distance ? CHECKS - ++walk->distances : walk->checks++;
+        walk->reach = offset > walk->reach ? (uint32_t)offset : walk->reach;
+        walk->slot[i] = (uint32_t)offset;
+        walk->word[i] = word - (is_distance ? (uintptr_t)progress->here : 0);
 }
 
 /* Where the function that was called from a frame has kept that frame's pointer: near its return
@@ -194,10 +222,10 @@ static uintptr_t find_pointer(const struct progress *progress, uintptr_t below, 
 {
         uintptr_t at = below - 2 * sizeof(void *);
 
-        if ((uintptr_t)word_at((uintptr_t)progress->here) == pointer)
+        if (word_at((uintptr_t)progress->here) == pointer)
                 return (uintptr_t)progress->here;
         for (unsigned int i = 0; i < REACH && at >= progress->below; i++, at -= sizeof(void *)) {
-                if (is_on_stack(progress, at) && (uintptr_t)word_at(at) == pointer)
+                if (is_on_stack(progress, at) && word_at(at) == pointer)
                         return at;
         }
         return 0;
@@ -209,19 +237,12 @@ static uintptr_t find_pointer(const struct progress *progress, uintptr_t below, 
  * which that points. Then the same word as last time, at the same place, may be left
  * over from a frame of another size, and its pointer has to be the same, too.
  */
-static void remember_size(struct progress *progress, uintptr_t below, uintptr_t pointer)
+static void remember_end(struct progress *progress, uintptr_t below)
 {
         uintptr_t inner = progress->pointer - sizeof(void *);
 
-        if (!progress->walk)
-                return;
-        if (is_on_stack(progress, inner) && (uintptr_t)word_at(inner) == below)
-                remember(progress, inner, (const void *)below); // NOLINT
-        if (pointer != progress->pointer && pointer >= below && pointer < memory->stack.top)
-                remember(progress, find_pointer(progress, below, pointer),
-                         (const void *)pointer); // NOLINT
-        progress->pointer = pointer;
-        progress->below = below;
+        if (progress->walk && is_on_stack(progress, inner) && word_at(inner) == below)
+                remember(progress, inner, below, true);
 }
 
 /* @address returns into a frame that begins above the place where it lies. */
@@ -229,9 +250,29 @@ static void remember_frame(struct progress *progress, struct _Unwind_Context *co
                            const void *address)
 {
         uintptr_t below = unwind_cfa(context);
+        uintptr_t pointer = unwind_register(context, FRAME_POINTER);
 
-        remember(progress, below - sizeof(address), address);
-        remember_size(progress, below, unwind_register(context, FRAME_POINTER));
+        remember(progress, below - sizeof(address), (uintptr_t)address, false);
+        remember_end(progress, below);
+        if (progress->walk && pointer != progress->pointer && pointer >= below &&
+            pointer < memory->stack.top)
+                remember(progress, find_pointer(progress, below, pointer), pointer, true);
+        progress->pointer = pointer;
+        progress->below = below;
+}
+
+/* The next @address is where the runtime returns to, which is not always the same. */
+static void remember_out(struct progress *progress, struct _Unwind_Context *context,
+                         const void *address)
+{
+        uintptr_t below = unwind_cfa(context), at = below - sizeof(address);
+
+        remember(progress, at, (uintptr_t)address, false);
+        if (!progress->walk)
+                return;
+        progress->walk->checks--;
+        progress->walk->out = (uint32_t)(at - (uintptr_t)progress->here);
+        remember_end(progress, below);
 }
 
 static int step(struct _Unwind_Context *context, void *argument)
@@ -251,39 +292,107 @@ static int step(struct _Unwind_Context *context, void *argument)
             (uintptr_t)address - progress->python.begin < progress->python.size)
                 return END;
         progress->frame[progress->count++] = address;
-        remember_frame(progress, context, address);
-        return GO_ON;
+        if (!progress->runtime.size || sp_runtime_has(&progress->runtime, address)) {
+                remember_frame(progress, context, address);
+                return GO_ON;
+        }
+        remember_out(progress, context, address);
+        return END;
+}
+
+/* Goes up, and keeps in @walk what it is to be known by, unless that is NULL. */
+static void go(struct progress *progress, struct walk *walk)
+{
+        if (walk) {
+                walk->caller = NULL;
+                walk->checks = walk->distances = 0;
+                walk->reach = walk->out = 0;
+        }
+        progress->walk = walk;
+        progress->below = (uintptr_t)progress->here;
+        progress->python = sp_python_code();
+        unwind_backtrace(step, progress);
+        if (progress->walk && progress->is_found)
+                walk->caller = progress->caller;
+}
+
+/* Of its own, so that who finds what is remembered has nothing to prepare. */
+static __attribute__((noinline)) unsigned int walk_up(const void *caller, const void *here,
+                                                      const void **frame, unsigned int most,
+                                                      struct walk *walk)
+{
+        struct progress progress = {.caller = caller, .here = here, .frame = frame, .most = most};
+
+        go(&progress, walk);
+        if (progress.walk) {
+                walk->here = here;
+                walk->count = progress.count;
+                memcpy(walk->frame, frame, progress.count * sizeof(*frame));
+        }
+        return progress.count;
 }
 
 unsigned int sp_unwind(const void *caller, const void *here, const void **frame, unsigned int most)
 {
         struct memory *own = memory ? memory : settle();
-        bool is_known = own && own->stack.top;
-        struct walk *walk = is_known ? place_for(own, caller, here) : NULL;
+        struct walk *walk;
+
+        if (!own || !own->stack.top)
+                return walk_up(caller, here, frame, most, NULL);
+        if (!has(own, here))
+                return 0;
+        walk = place_for(own, caller, here);
+        if (walk->here != here || !is_again(walk, caller, here))
+                return walk_up(caller, here, frame, most, walk);
+        memcpy(frame, walk->frame, walk->count * sizeof(*frame));
+        return walk->count;
+}
+
+/* What is remembered of a way out is true of any depth, and of whoever called the runtime. */
+static const void *find_out(struct memory *own, const void *caller, const void *here,
+                            const struct sp_runtime *runtime)
+{
+        struct walk *walk = ways_for(own, caller);
+        size_t left = own->stack.top - (uintptr_t)here;
+
+        for (unsigned int i = 0; i < WAYS; i++, walk++) {
+                const void *end;
+
+                if (!walk->out || walk->reach >= left || !is_again(walk, caller, here))
+                        continue;
+                end = (const void *)word_at((uintptr_t)here + walk->out); // NOLINT
+                if (!sp_runtime_has(runtime, end))
+                        return end;
+        }
+        return NULL;
+}
+
+static __attribute__((noinline)) const void *
+walk_out(const void *caller, const void *here, const struct sp_runtime *runtime, struct walk *walk)
+{
+        const void *frame[OUT_MAX];
         struct progress progress = {.caller = caller,
                                     .here = here,
                                     .frame = frame,
-                                    .most = most,
-                                    .walk = walk,
-                                    .below = (uintptr_t)here};
+                                    .most = OUT_MAX,
+                                    .runtime = *runtime};
 
-        if (is_known && !has(own, here))
-                return 0;
-        if (walk && is_again(walk, caller, here)) {
-                memcpy(frame, walk->frame, walk->count * sizeof(*frame));
-                return walk->count;
-        }
-        if (walk) {
-                walk->caller = NULL;
-                walk->checks = 0;
-        }
-        progress.python = sp_python_code();
-        unwind_backtrace(step, &progress);
-        if (progress.walk && progress.is_found) {
-                walk->here = here;
-                walk->count = progress.count;
-                memcpy(walk->frame, frame, progress.count * sizeof(*frame));
-                walk->caller = caller;
-        }
-        return progress.count;
+        go(&progress, walk);
+        if (!progress.count || sp_runtime_has(runtime, frame[progress.count - 1]))
+                return caller;
+        return frame[progress.count - 1];
+}
+
+const void *sp_unwind_out(const void *caller, const void *here, const struct sp_runtime *runtime)
+{
+        struct memory *own = memory ? memory : settle();
+        const void *out;
+
+        if (!own || !own->stack.top)
+                return walk_out(caller, here, runtime, NULL);
+        if (!has(own, here))
+                return caller;
+        out = find_out(own, caller, here, runtime);
+        return out ? out
+                   : walk_out(caller, here, runtime, ways_for(own, caller) + own->turn++ % WAYS);
 }

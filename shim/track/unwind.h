@@ -17,6 +17,11 @@
  * returned, where a function's frame is not always of one size; so the frame pointers
  * of such functions have to be the same, too.
  *
+ * The way out of NVIDIA's runtime is remembered without the place at which it began, and
+ * without the address that it leads to: from one of its calls of the driver the
+ * frames of that library lie as they lay, wherever on the stack that is and whoever has called.
+ * So it is found again at any depth, and the address is read where it lies.
+ *
  * The unwinder believes what it finds, and reads wherever a wrong address leads. So
  * it is not let near two kinds of frames. Stacks that a program made for its
  * coroutines end in whatever it has put there: on a stack that is not the one which the
@@ -27,8 +32,15 @@
 
 #include <stdbool.h>
 
-/** sp_unwind_start() - finds the unwinder; before any walk. Return: false if there is none. */
-bool sp_unwind_start(void);
+struct sp_runtime;
+
+/**
+ * sp_unwind_start() - finds the unwinder; before any walk
+ * @remembered: walks of each thread, a power of two; each takes 2 KiB
+ *
+ * Return: false if there is none.
+ */
+bool sp_unwind_start(unsigned int remembered);
 
 /**
  * sp_unwind() - the return addresses above the call that returns to @caller
@@ -38,5 +50,12 @@ bool sp_unwind_start(void);
  * Return: how many, at most @most, of which SP_FRAMES_MAX is the most. 0 if @caller is not found.
  */
 unsigned int sp_unwind(const void *caller, const void *here, const void **frame, unsigned int most);
+
+/**
+ * sp_unwind_out() - the first of them that is not in @runtime, which @caller is in
+ *
+ * Return: @caller if there is none within reach.
+ */
+const void *sp_unwind_out(const void *caller, const void *here, const struct sp_runtime *runtime);
 
 #endif

@@ -53,7 +53,7 @@ static void start(const char *text)
 
         cr_assert(sp_parse_frames(text, "", &frames));
         cr_assert(sp_stack_start(&frames));
-        cr_assert(sp_stack_is_on);
+        cr_assert(sp_stack_is_kept(start));
 }
 
 /* backtrace() begins in hook(), or in what a sanitizer has put in front of itself. */
@@ -337,5 +337,5 @@ Test(stack, off_is_off)
 
         cr_assert(sp_parse_frames("off", "", &frames));
         cr_expect(sp_stack_start(&frames));
-        cr_expect_not(sp_stack_is_on);
+        cr_expect_not(sp_stack_is_kept(start));
 }

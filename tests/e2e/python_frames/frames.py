@@ -22,7 +22,7 @@ import tempfile
 
 SUITES = ('scenes', 'lines', 'refusals', 'stress', 'ending', 'embedded', 'headers',
           'strangers')
-KNOWN = [f'3.{minor}' for minor in range(8, 14)]
+KNOWN = [f'3.{minor}' for minor in range(8, 15)]
 WHERE = ('import os, sys, sysconfig as s; '
          'print("%d.%d" % sys.version_info[:2] + "t" * bool(s.get_config_var("Py_GIL_DISABLED"))); '
          'print(sys.prefix); '

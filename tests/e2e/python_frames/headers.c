@@ -18,6 +18,9 @@
 #if PY_VERSION_HEX >= 0x030d0000
 #include <internal/pycore_runtime.h>
 #endif
+#if PY_VERSION_HEX >= 0x030e0000
+#include <internal/pycore_interpframe.h>
+#endif
 
 #include "track/python_layout.h"
 
@@ -51,6 +54,9 @@ static void compare_frames(const struct sp_python_layout *layout)
         COMPARE(layout->thread_root, PyThreadState, current_frame);
         COMPARE(layout->frame_code, _PyInterpreterFrame, f_executable);
         COMPARE(layout->frame_at, _PyInterpreterFrame, instr_ptr);
+#endif
+#if PY_VERSION_HEX >= 0x030e0000
+        compare("tag of a code object", layout->frame_code_tag, Py_TAG_REFCNT);
 #endif
         COMPARE(layout->frame_previous, _PyInterpreterFrame, previous);
         COMPARE(layout->frame_owner, _PyInterpreterFrame, owner);

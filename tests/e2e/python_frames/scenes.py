@@ -330,8 +330,21 @@ def between():
         wrong('no exception was traced')
 
 
+def immortal():
+    """From 3.14 on a frame marks the address of a code object that is never freed."""
+    def kept():
+        def numbers():
+            yield check()
+        return check() and list(numbers())
+
+    for code in codes(kept.__code__):
+        # The lower half of the count of references; what is set here tells 3.12 and later.
+        ctypes.c_uint32.from_address(id(code)).value = 3 << 30
+    kept()
+
+
 SCENES = [nested, classes, generators, coroutines, executed, continued, errors, through_c,
-          recursion, hot, long_line, traced, between]
+          recursion, hot, long_line, traced, between, immortal]
 
 
 def run_scenes():
@@ -473,6 +486,26 @@ def run_cost():
 # what must be refused
 
 
+def refuse_other_offsets(library):
+    """What this interpreter tells of itself is believed; not so if it differs, or has no GIL."""
+    if sys.version_info < (3, 13):
+        return
+    version = sys.version.encode()
+    offsets = (ctypes.c_uint64 * 128)()
+    runtime = ctypes.c_char.in_dll(ctypes.pythonapi, '_PyRuntime')
+    ctypes.memmove(offsets, ctypes.byref(runtime), ctypes.sizeof(offsets))
+    if not library.frames_knows(version, offsets):
+        wrong('the offsets of this interpreter are refused')
+    offsets[2] = 1
+    if library.frames_knows(version, offsets):
+        wrong('a free-threaded build is taken for a known one')
+    offsets[2] = 0
+    for other in (13, 14):
+        named = f'3.{other}.1 (main) [GCC 9]'.encode()
+        if library.frames_knows(named, offsets) != (other == sys.version_info[1]):
+            wrong(f'3.{other} is or is not known by the offsets of this interpreter')
+
+
 def run_refusals():
     library = LIBRARIES[0]
     number = ctypes.c_int(7)
@@ -485,7 +518,8 @@ def run_refusals():
     for version in ('3.7.9 (default) [GCC 9]', '3.99.0 (main) [GCC 9]', '3.11.0a1 (main) [GCC 9]',
                     '3.12.0b4 (main) [GCC 9]', '3.11.7', '3.10.1+cinder (main) [GCC 9]',
                     '3.8.12 (x) [Pyston 2.3.5, GCC 9.4.0]', '3.11.7 (x) [Graal, GraalVM CE]',
-                    '2.7.18 (default) [GCC 9]', '3.', '', '3.13.1 (main) [GCC 9]'):
+                    '2.7.18 (default) [GCC 9]', '3.', '', '3.13.1 (main) [GCC 9]',
+                    '3.14.1 (main) [GCC 9]'):
         if library.frames_knows(version.encode(), None):
             wrong(f'{version!r} is taken for a known CPython')
     for version in ('3.8.18 (default, May) \n[GCC 12.2.0]', '3.11.2+ (heads/3.11) [Clang 17.0]',
@@ -494,8 +528,10 @@ def run_refusals():
             wrong(f'{version!r} is not taken for a known CPython')
     offsets = (ctypes.c_uint64 * 128)()
     ctypes.memmove(offsets, b'xdebugpy', 8)
-    if library.frames_knows(b'3.13.1 (main) [GCC 9]', offsets):
-        wrong('3.13 with other offsets is taken for a known one')
+    for version in ('3.13.1 (main) [GCC 9]', '3.14.1 (main) [GCC 9]'):
+        if library.frames_knows(version.encode(), offsets):
+            wrong(f'{version!r} with other offsets is taken for a known one')
+    refuse_other_offsets(library)
     return 'refused'
 
 
@@ -521,7 +557,7 @@ def run_strangers():
         # In a container that filters system calls the one that is forbidden is not called.
         if 'Seccomp:\t0' in status.read():
             pretended.append('forbidden')
-    pretended += [f'3.{minor}' for minor in range(8, 14) if family(minor) != mine]
+    pretended += [f'3.{minor}' for minor in range(8, 15) if family(minor) != mine]
     for what in pretended + ['', 'filtered']:
         answer = subprocess.run([sys.executable, __file__, sys.argv[1], 'pretended'],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
