@@ -116,16 +116,20 @@ static bool begins_with_one_of(const char *name, const char *const *words)
 const char *sp_holder_of(const struct sp_frame *frames, size_t count)
 {
         static const char *const go_betweens[] = {"libcuda.so", "libcudart", NULL};
+        static const char *const allocators[] = {"libc10_cuda", NULL};
         static const char *const holders[] = {
-                "libc10_cuda", "libcublas",   "libcudnn",      "libcufft", "libcurand",
-                "libcusolver", "libcusparse", "libtorch_cuda", "libnccl",  NULL,
+                "libcublas",   "libcudnn",      "libcufft", "libcurand", "libcusolver",
+                "libcusparse", "libtorch_cuda", "libnccl",  NULL,
         };
+        const char *allocator = NULL;
 
         for (size_t i = 0; i < count && frames[i].library; i++) {
                 const char *name = without_folder(frames[i].library);
 
-                if (!begins_with_one_of(name, go_betweens))
+                if (begins_with_one_of(name, allocators))
+                        allocator = name;
+                else if (!begins_with_one_of(name, go_betweens))
                         return begins_with_one_of(name, holders) ? name : NULL;
         }
-        return NULL;
+        return allocator;
 }

@@ -137,8 +137,11 @@ bool sp_pattern_matches(struct sp_span pattern, const char *name);
  *
  * NVIDIA's libraries and PyTorch's allocate once and never free. Such memory is
  * no fault of the program, and is shown by library. It is told by the name of
- * the library that made the call; the CUDA runtime calls on behalf of others and
- * is passed over, so without more frames than it nothing is said. A program that
+ * the library that made the call. The CUDA runtime calls on behalf of others and
+ * is passed over, so without more frames than it nothing is said. So does PyTorch's
+ * allocator: a tensor's memory is asked for by libtorch_cpu and is the program's, a
+ * workspace's by libtorch_cuda and is kept (seen with PyTorch 2.11); what nobody is
+ * seen to have asked for is the allocator's. A program that
  * forgets to give something back to such a library leaks memory that looks the
  * same from here: STREAMPOOL_LIBRARY_LEAKS=1 shows it.
  *

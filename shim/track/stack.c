@@ -320,12 +320,11 @@ static const struct sp_stack *keep(const struct found *found)
 
 const void *sp_stack_take(const void *caller)
 {
-        const struct sp_runtime *runtime = wanted.native ? NULL : sp_runtime_of(caller);
         struct found found;
         const struct sp_stack *stack;
 
-        if (runtime)
-                caller = sp_unwind_out(caller, __builtin_frame_address(0), runtime);
+        if (!wanted.native && sp_runtime_has(caller))
+                caller = sp_unwind_out(caller, __builtin_frame_address(0));
         found.caller = caller;
         found.range = sp_ranges_innermost();
         found.natives = found.pythons = 0;

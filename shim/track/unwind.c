@@ -185,10 +185,10 @@ struct progress {
         unsigned int count; /* frames behind it */
         bool is_found;
         struct sp_python_code python; /* where to stop */
-        struct sp_runtime runtime; /* or as soon as it is left; its size is 0 if that is no end */
-        struct walk *walk;         /* NULL once something is not where it can be looked at */
-        uintptr_t below;           /* where the last frame begins */
-        uintptr_t pointer;         /* its frame pointer */
+        bool is_way_out;              /* or as soon as the runtime is left */
+        struct walk *walk;            /* NULL once something is not where it can be looked at */
+        uintptr_t below;              /* where the last frame begins */
+        uintptr_t pointer;            /* its frame pointer */
 };
 
 static bool is_on_stack(const struct progress *progress, uintptr_t at)
@@ -292,7 +292,7 @@ static int step(struct _Unwind_Context *context, void *argument)
             (uintptr_t)address - progress->python.begin < progress->python.size)
                 return END;
         progress->frame[progress->count++] = address;
-        if (!progress->runtime.size || sp_runtime_has(&progress->runtime, address)) {
+        if (!progress->is_way_out || sp_runtime_passes(address)) {
                 remember_frame(progress, context, address);
                 return GO_ON;
         }
@@ -349,8 +349,7 @@ unsigned int sp_unwind(const void *caller, const void *here, const void **frame,
 }
 
 /* What is remembered of a way out is true of any depth, and of whoever called the runtime. */
-static const void *find_out(struct memory *own, const void *caller, const void *here,
-                            const struct sp_runtime *runtime)
+static const void *find_out(struct memory *own, const void *caller, const void *here)
 {
         struct walk *walk = ways_for(own, caller);
         size_t left = own->stack.top - (uintptr_t)here;
@@ -361,38 +360,44 @@ static const void *find_out(struct memory *own, const void *caller, const void *
                 if (!walk->out || walk->reach >= left || !is_again(walk, caller, here))
                         continue;
                 end = (const void *)word_at((uintptr_t)here + walk->out); // NOLINT
-                if (!sp_runtime_has(runtime, end))
+                if (!sp_runtime_passes(end))
                         return end;
         }
         return NULL;
 }
 
-static __attribute__((noinline)) const void *
-walk_out(const void *caller, const void *here, const struct sp_runtime *runtime, struct walk *walk)
+/* Again, if who is found there turns out to be passed over, too. */
+static __attribute__((noinline)) const void *walk_out(const void *caller, const void *here,
+                                                      struct walk *walk)
 {
-        const void *frame[OUT_MAX];
-        struct progress progress = {.caller = caller,
-                                    .here = here,
-                                    .frame = frame,
-                                    .most = OUT_MAX,
-                                    .runtime = *runtime};
+        const void *frame[OUT_MAX], *out;
 
-        go(&progress, walk);
-        if (!progress.count || sp_runtime_has(runtime, frame[progress.count - 1]))
-                return caller;
-        return frame[progress.count - 1];
+        do {
+                struct progress progress = {.caller = caller,
+                                            .here = here,
+                                            .frame = frame,
+                                            .most = OUT_MAX,
+                                            .is_way_out = true};
+
+                go(&progress, walk);
+                if (!progress.count)
+                        return caller;
+                out = frame[progress.count - 1];
+                if (sp_runtime_passes(out))
+                        return caller;
+        } while (sp_runtime_learn(out));
+        return out;
 }
 
-const void *sp_unwind_out(const void *caller, const void *here, const struct sp_runtime *runtime)
+const void *sp_unwind_out(const void *caller, const void *here)
 {
         struct memory *own = memory ? memory : settle();
         const void *out;
 
         if (!own || !own->stack.top)
-                return walk_out(caller, here, runtime, NULL);
+                return walk_out(caller, here, NULL);
         if (!has(own, here))
                 return caller;
-        out = find_out(own, caller, here, runtime);
-        return out ? out
-                   : walk_out(caller, here, runtime, ways_for(own, caller) + own->turn++ % WAYS);
+        out = find_out(own, caller, here);
+        return out ? out : walk_out(caller, here, ways_for(own, caller) + own->turn++ % WAYS);
 }

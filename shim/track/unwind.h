@@ -32,8 +32,6 @@
 
 #include <stdbool.h>
 
-struct sp_runtime;
-
 /**
  * sp_unwind_start() - finds the unwinder; before any walk
  * @remembered: walks of each thread, a power of two; each takes 2 KiB
@@ -52,10 +50,10 @@ bool sp_unwind_start(unsigned int remembered);
 unsigned int sp_unwind(const void *caller, const void *here, const void **frame, unsigned int most);
 
 /**
- * sp_unwind_out() - the first of them that is not in @runtime, which @caller is in
+ * sp_unwind_out() - the first of them that is not in a runtime, which @caller is in
  *
  * Return: @caller if there is none within reach.
  */
-const void *sp_unwind_out(const void *caller, const void *here, const struct sp_runtime *runtime);
+const void *sp_unwind_out(const void *caller, const void *here);
 
 #endif

@@ -15,7 +15,7 @@ import shimrun
 
 OPTIONS = None
 SIZES = {'keep_plain': 1000, 'keep_deep': 2000, 'keep_sized': 3000, 'keep_other': 4000,
-         'keep_in_thread': 5000, 'keep_direct': 6000}
+         'keep_in_thread': 5000, 'keep_direct': 6000, 'keep_tensor': 9000}
 
 
 class Runtimes(unittest.TestCase):
@@ -61,6 +61,18 @@ class Runtimes(unittest.TestCase):
         held, = report['library_leaks']
         self.assertEqual((held['library'], held['count'], held['bytes']),
                          ('libcufft_keeper.so', 1, 512))
+
+    def test_an_allocator_is_passed_over_like_the_runtime(self):
+        for stack in ('off', 'python', 'native'):
+            with self.subTest(stack=stack):
+                run = self.run_app('early', 'workspace', 512, 'tensor', 20, 'keep', 1,
+                                   STREAMPOOL_STACK=stack)
+                held, = run.report['library_leaks']
+                self.assertEqual((held['library'], held['count'], held['bytes']),
+                                 ('libtorch_cuda_keeper.so', 1, 512))
+                self.assertEqual(run.report['leaks']['count'], 21)
+        self.assertEqual(self.functions('early', 'tensor', 20, 'keep', 3),
+                         {'keep_tensor': 20, 'keep_plain': 3})
 
     def test_frames_of_c_begin_in_the_runtime(self):
         run = self.run_app('early', 'keep', 1, STREAMPOOL_STACK='native')

@@ -438,6 +438,9 @@ Test(holder, is_who_made_the_call_but_not_the_runtime)
                 {{"/libcublas.so/app"}, NULL},
                 {{"/x/mylibcublas.so"}, NULL},
                 {{NULL, "libcublas.so"}, NULL},
+                {{"libcudart.so.13", "libc10_cuda.so", "libtorch_cuda.so"}, "libtorch_cuda.so"},
+                {{"libcudart.so.13", "libc10_cuda.so", "libtorch_cpu.so"}, NULL},
+                {{"libcudart.so.13", "libc10_cuda.so"}, "libc10_cuda.so"},
         };
 
         for (size_t i = 0; i < COUNT(rows); i++) {

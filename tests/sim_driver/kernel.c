@@ -197,13 +197,20 @@ const struct sim_kernel *sim_kernel_find(const char *name)
         return NULL;
 }
 
-/* The other way of passing arguments: one buffer, laid out like a C struct. */
-static const unsigned char *find_buffer(void **extra)
+/* The other way of passing arguments: one buffer, laid out like a C struct without its last
+ * padding. */
+static void *find_extra(void **extra, const void *what)
 {
         for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2)
-                if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+                if (*extra == what)
                         return extra[1];
         return NULL;
+}
+
+/* Measured on an H200: of more bytes than the kernel has it says that it has no room. */
+static bool is_too_large(const size_t *size, size_t bytes)
+{
+        return size && *size > bytes;
 }
 
 bool sim_kernel_parameter(const struct sim_kernel *kernel, size_t index, size_t *offset,
@@ -226,8 +233,8 @@ bool sim_kernel_parameter(const struct sim_kernel *kernel, size_t index, size_t 
 CUresult sim_kernel_work(struct sim_work *work, CUfunction handle, void **parameters, void **extra)
 {
         const struct sim_kernel *kernel = ((struct sim_function *)handle)->kernel;
-        const unsigned char *buffer = find_buffer(extra);
-        size_t offset, bytes, word = 0;
+        const unsigned char *buffer = find_extra(extra, CU_LAUNCH_PARAM_BUFFER_POINTER);
+        size_t offset = 0, bytes = 0, word = 0;
 
         if (!parameters == !buffer)
                 return CUDA_ERROR_INVALID_VALUE;
@@ -236,6 +243,8 @@ CUresult sim_kernel_work(struct sim_work *work, CUfunction handle, void **parame
                 memcpy(&work->word[word], parameters ? parameters[i] : buffer + offset, bytes);
                 word += (bytes + WORD - 1) / WORD;
         }
+        if (is_too_large(find_extra(extra, CU_LAUNCH_PARAM_BUFFER_SIZE), offset + bytes))
+                return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
         kernel->prepare(work);
         return CUDA_SUCCESS;
 }

@@ -14,6 +14,10 @@
  *   direct N       N leaks in keep_direct(), 6000 bytes, without the library
  *   library BYTES  a leak within a library that is called like one of NVIDIA's, which calls
  *                  the first one in its turn
+ *   tensor N       N leaks in keep_tensor(), 9000 bytes, through a library that is called like
+ *                  PyTorch's allocator, which calls the first one
+ *   workspace B    a leak of so many bytes within a library that is called like another one of
+ *                  PyTorch's, through the allocator
  *   twice          a double free in drop_twice()
  *   pairs N        N pairs through the library and N without; says what each took
  */
@@ -36,6 +40,7 @@ SHOWN void keep_sized(int i);
 SHOWN void keep_other(int i);
 SHOWN void *keep_in_thread(void *unused);
 SHOWN void keep_direct(int count);
+SHOWN void keep_tensor(int count);
 SHOWN void drop_twice(void);
 
 static volatile int calls; /* keeps a call from being the last thing that a function does */
@@ -94,6 +99,14 @@ void keep_direct(int count)
                 CU_OK(cu.MemAlloc(&p, 6000));
 }
 
+void keep_tensor(int count)
+{
+        CUdeviceptr p;
+
+        for (int i = 0; i < count; i++)
+                CU_OK(between_ask(&p, 9000));
+}
+
 void drop_twice(void)
 {
         CUdeviceptr p;
@@ -139,6 +152,10 @@ static void act(const char *word, int number)
                 keep_direct(number);
         else if (!strcmp(word, "library"))
                 CU_OK(keep_in_cufft(between_allocate, (size_t)number));
+        else if (!strcmp(word, "workspace"))
+                CU_OK(keep_in_torch_cuda(between_ask, (size_t)number));
+        else if (!strcmp(word, "tensor"))
+                keep_tensor(number);
         else if (!strcmp(word, "thread"))
                 keep_in_threads(number);
         for (int i = 0; !strcmp(word, "deep") && i < number; i++)
@@ -148,7 +165,8 @@ static void act(const char *word, int number)
                 keep_other(i);
         }
         for (int i = 0; !strcmp(word, "pairs") && i < 3; i++)
-                printf("%.1f ns through the library, %.1f ns without\n",
+                printf("%.1f ns through both libraries, %.1f through one, %.1f without\n",
+                       pairs(number, between_ask, between_free),
                        pairs(number, between_allocate, between_free),
                        pairs(number, cu.MemAlloc, cu.MemFree));
 }

@@ -19,4 +19,7 @@ CUresult between_free(CUdeviceptr memory);
 /** between_allocate_sized() - with a frame of another size for each @size. */
 CUresult between_allocate_sized(CUdeviceptr *memory, size_t bytes, size_t size);
 
+/** between_ask() - of a library that asks that one in its turn, as PyTorch's allocator does. */
+CUresult between_ask(CUdeviceptr *memory, size_t bytes);
+
 #endif

@@ -2,7 +2,7 @@
 /*
  * Keeper -- a library that allocates once and never frees, as NVIDIA's do
  *
- * Built twice, under the names of two of them; KEEP is the name of the function.
+ * Built under the names of some of them; KEEP is the name of the function.
  */
 #include "keeper.h"
 

@@ -13,5 +13,6 @@
 /** keep_in_*() - allocate from within the library. */
 CUresult keep_in_cufft(PFN_cuMemAlloc_v3020 allocate, size_t bytes);
 CUresult keep_in_nccl(PFN_cuMemAlloc_v3020 allocate, size_t bytes);
+CUresult keep_in_torch_cuda(PFN_cuMemAlloc_v3020 allocate, size_t bytes);
 
 #endif

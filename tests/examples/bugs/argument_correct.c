@@ -8,6 +8,8 @@
  *
  * Settings: STREAMPOOL_CHECK=uses,arguments
  */
+#include <stddef.h>
+
 #include "cu.h"
 enum { BYTES = 2 << 20, COUNT = 16 };
 
@@ -36,12 +38,13 @@ static void use(CUdeviceptr block)
 
 static void use_in_buffer(CUdeviceptr block)
 {
-        struct {
+        struct arguments {
                 CUdeviceptr p;
                 uint64_t count;
                 uint32_t value;
         } arguments = {block, COUNT, 1};
-        size_t size = sizeof(arguments);
+        /* Without the padding behind the last one: a driver refuses more than it needs. */
+        size_t size = offsetof(struct arguments, value) + sizeof(arguments.value);
         void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &arguments, CU_LAUNCH_PARAM_BUFFER_SIZE,
                          &size, CU_LAUNCH_PARAM_END};
 
