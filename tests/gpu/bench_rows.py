@@ -81,11 +81,11 @@ COLUMNS = {
 WATCHED = ("mlp", "gnn", "streams")
 WATCHING = (
     Column("bare", {}, naive=True),
+    Column("unchecked", {"STREAMPOOL_CHECK": "off"}, shim=True),
     Column("shim", {}, shim=True),
-    Column("checks", {"STREAMPOOL_CHECK": "uses"}, shim=True),
     Column("native stacks", {"STREAMPOOL_STACK": "native"}, shim=True),
     Column("Python stacks", {"STREAMPOOL_STACK": "python"}, shim=True),
-    Column("both, checks", {"STREAMPOOL_STACK": "both", "STREAMPOOL_CHECK": "uses"}, shim=True),
+    Column("everything", {"STREAMPOOL_STACK": "both", "STREAMPOOL_CHECK": "uses,arguments"}, shim=True),
     Column("observe, Python", {"STREAMPOOL_MODE": "observe", "STREAMPOOL_STACK": "python"}, shim=True),
 )  # fmt: skip
 WATCHING_GOALS = {"shim": 1.05, "Python stacks": 1.15}  # times as long as bare

@@ -170,7 +170,7 @@ class WatchingTest(unittest.TestCase):
 
     def test_what_was_not_measured_says_why(self):
         self.assertEqual(self.cell("initcheck"), "no answer in 45 s")
-        self.assertEqual(self.cell("checks"), "n/a")
+        self.assertEqual(self.cell("everything"), "n/a")
 
     def test_nothing_is_found_only_where_there_is_a_report(self):
         clean = {"finding_counts": {"double_free": 0}, "leaks": {"places": []}}
