@@ -281,6 +281,10 @@ static struct spm_mark *make_mark(struct spm_witness *witness, uint32_t event)
         struct spm_mark *mark = &witness->mark[event % witness->config.events];
 
         if (mark->event != event) {
+                /* Of one that is shared nobody may be told that it is not. */
+                if (mark->is_shared)
+                        spm_witness_give_up(witness);
+                mark->is_shared = false;
                 mark->event = event;
                 mark->is_known = false;
                 mark->first = mark->version + 1;
@@ -295,10 +299,13 @@ void spm_witness_record(struct spm_witness *witness, uint32_t event, struct spm_
         struct spm_seat *seat = arrive(witness, actor);
         struct spm_mark *mark = make_mark(witness, event);
 
-        mark->is_known = seat != NULL;
+        mark->is_known = seat && !mark->is_shared;
         if (!seat)
                 return;
-        mark->stream = actor.stream;
+        /* Whoever waits for it elsewhere can tell the host. */
+        if (mark->is_shared)
+                join(witness, witness->host, seat->next);
+        mark->seat = (uint32_t)(seat - witness->seat);
         mark->position = seat->position;
         memcpy(mark->clock, seat->next, witness->config.streams * sizeof(*mark->clock));
         join(witness, mark->ever, seat->next);
@@ -320,16 +327,25 @@ void spm_witness_record_context(struct spm_witness *witness, uint32_t event, uin
 {
         struct spm_mark *mark = make_mark(witness, event);
 
-        mark->is_known = true;
-        mark->stream = 0;
+        mark->is_known = !mark->is_shared;
+        mark->position = 0;
         memset(mark->clock, 0, witness->config.streams * sizeof(*mark->clock));
         join_context(witness, mark->clock, context);
         join(witness, mark->ever, mark->clock);
+        if (mark->is_shared)
+                join(witness, witness->host, mark->clock);
 }
 
-void spm_witness_taint(struct spm_witness *witness, uint32_t event)
+void spm_witness_taint(struct spm_witness *witness, uint32_t event, bool forever)
 {
-        make_mark(witness, event)->is_known = false;
+        struct spm_mark *mark = make_mark(witness, event);
+
+        mark->is_known = false;
+        if (!forever)
+                return;
+        mark->is_shared = true;
+        /* Whoever has waited for it may be elsewhere, too. */
+        spm_witness_blur(witness);
 }
 
 void spm_witness_wait(struct spm_witness *witness, struct spm_actor actor, uint32_t event)
@@ -374,8 +390,11 @@ void spm_witness_wait_context(struct spm_witness *witness, uint32_t context, uin
 
 void spm_witness_saw_stream(struct spm_witness *witness, struct spm_actor actor)
 {
-        struct spm_seat *seat = spm_witness_sit(witness, actor);
+        struct spm_seat *seat = (struct spm_seat *)spm_witness_seat(witness, actor.stream);
 
+        /* One that has no seat was given nothing, or all of it counts as complete. */
+        if (!seat && actor.kind == SPM_STREAM_LEGACY)
+                seat = spm_witness_sit(witness, actor);
         if (!seat)
                 return;
         join(witness, witness->host, seat->next);
@@ -403,7 +422,6 @@ uint64_t spm_witness_version(const struct spm_witness *witness, uint32_t event)
 void spm_witness_saw_event(struct spm_witness *witness, uint32_t event, uint64_t version)
 {
         const struct spm_mark *mark = mark_of(witness, event);
-        struct spm_seat *seat;
 
         /* What it stood for is forgotten, or was never known. */
         if (!mark || !mark->is_known || version < mark->first) {
@@ -415,7 +433,6 @@ void spm_witness_saw_event(struct spm_witness *witness, uint32_t event, uint64_t
                 return;
         }
         join(witness, witness->host, mark->clock);
-        seat = (struct spm_seat *)spm_witness_seat(witness, mark->stream);
-        if (seat)
-                end_mute(witness, seat, mark->position);
+        /* A stream that is muted keeps its seat, and positions there only grow. */
+        end_mute(witness, &witness->seat[mark->seat], mark->position);
 }

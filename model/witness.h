@@ -38,10 +38,11 @@ struct spm_seat {
 struct spm_mark {
         uint32_t event; /* 0: nobody has it */
         bool is_known;
+        bool is_shared; /* others can record it, and wait for it */
         uint64_t version;
         uint64_t first;    /* when it got the place */
-        uint32_t stream;   /* of its last record; 0: of a whole context */
-        uint64_t position; /* there */
+        uint32_t seat;     /* of its last record */
+        uint64_t position; /* there; 0: of a whole context */
         uint64_t *clock;   /* of its last record */
         uint64_t *ever;    /* of all its records */
 };

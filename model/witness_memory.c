@@ -111,14 +111,6 @@ void spm_witness_touch(struct spm_witness *witness, struct spm_actor actor, stru
         };
 }
 
-void spm_witness_forget(struct spm_witness *witness, struct spm_life life)
-{
-        struct spm_witnessed *block = find(witness, life);
-
-        if (block)
-                block->age = 0;
-}
-
 /* what is asked */
 
 /* What the one who asks is behind. */

@@ -79,8 +79,9 @@ void spm_witness_submit(struct spm_witness *witness, struct spm_actor actor);
 void spm_witness_record(struct spm_witness *witness, uint32_t event, struct spm_actor actor);
 void spm_witness_record_context(struct spm_witness *witness, uint32_t event, uint32_t context);
 
-/** spm_witness_taint() - from now on, until it is recorded, @event may stand for anything. */
-void spm_witness_taint(struct spm_witness *witness, uint32_t event);
+/** spm_witness_taint() - @event may stand for anything: until it is recorded, or, if others can
+ * record it and wait for it, for ever. */
+void spm_witness_taint(struct spm_witness *witness, uint32_t event, bool forever);
 
 /** spm_witness_wait() - a stream waits for an event; one that is not known may be anything.
  * spm_witness_wait_context(): all streams of a context, those to come too. */
@@ -112,7 +113,8 @@ void spm_witness_saw_event(struct spm_witness *witness, uint32_t event, uint64_t
 
 /* memory */
 
-/* An allocation: where it begins, and which of those that were there. */
+/* An allocation: where it begins, and which of those that were there. Nobody asks about one that
+ * was freed, so that is not told. */
 struct spm_life {
         uint64_t address;
         uint64_t number;
@@ -177,9 +179,6 @@ struct spm_verdict spm_witness_look_free(const struct spm_witness *witness, stru
                                          struct spm_life life);
 struct spm_verdict spm_witness_look_sync_free(const struct spm_witness *witness, uint32_t context,
                                               struct spm_life life);
-
-/** spm_witness_forget() - the allocation is freed, or not to be looked at any more. */
-void spm_witness_forget(struct spm_witness *witness, struct spm_life life);
 
 #pragma GCC visibility pop
 

@@ -54,8 +54,9 @@ static struct {
         int uses;
         struct blame blame[BLAMES];
         int blames;
-        bool is_known[EDGES_EVENTS]; /* an event was recorded, and where all could see */
-        int waited;                  /* an event that the host began to wait for */
+        bool is_known[EDGES_EVENTS];  /* an event was recorded, and where all could see */
+        bool is_shared[EDGES_EVENTS]; /* others can record it, too */
+        int waited;                   /* an event that the host began to wait for */
         int waited_node;
         uint64_t version;
         char failure[160];
@@ -154,11 +155,8 @@ static void forget_uses(int block)
         run.uses = kept;
 }
 
-/* The witness may not hear of the end of the one before. */
 static void renew(int block)
 {
-        if (chance(2))
-                spm_witness_forget(run.witness, life_of(block));
         forget_uses(block);
         run.life[block]++;
         run.alloc[block] = EDGES_NONE;
@@ -233,7 +231,7 @@ static void step_record(int stream, int event)
 {
         if (run.waited != EDGES_NONE && chance(2))
                 event = run.waited;
-        run.is_known[event] = true;
+        run.is_known[event] = !run.is_shared[event];
         if (chance(6)) {
                 spm_witness_record(run.witness, (uint32_t)event + 1, actors[stream]);
                 edges_record(&run.edges, event, stream);
@@ -242,6 +240,8 @@ static void step_record(int stream, int event)
                                            actors[stream].context);
                 edges_record_context(&run.edges, event, actors[stream].context);
         }
+        if (run.is_shared[event] && chance(2))
+                edges_see(&run.edges, run.edges.record[event]);
 }
 
 static void step_wait(int stream, int event)
@@ -315,7 +315,8 @@ static void step_unfollowed(int stream, int event)
                         edges_see(&run.edges, node);
                 break;
         case 2:
-                spm_witness_taint(run.witness, (uint32_t)event + 1);
+                run.is_shared[event] |= chance(2);
+                spm_witness_taint(run.witness, (uint32_t)event + 1, run.is_shared[event]);
                 run.is_known[event] = false;
                 break;
         default:
@@ -336,7 +337,7 @@ static void turn_out(void)
 static void step(void)
 {
         int stream = chance(STREAMS), event = chance(EDGES_EVENTS), block = chance(BLOCKS);
-        int what = chance(run.is_exact ? 100 : 116);
+        int what = chance(run.is_exact ? 100 : 118);
 
         if (what < 40)
                 step_use(stream, block);
