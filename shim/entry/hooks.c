@@ -22,6 +22,7 @@
 #include "base/life.h"
 #include "base/lock.h"
 #include "driver/driver.h"
+#include "route/order.h"
 #include "route/perform.h"
 #include "route/route.h"
 #include "route/uses.h"
@@ -116,20 +117,15 @@ static SP_COLD CUresult refuse(void)
 
 #include "route/uses.def"
 
-/* What a copy is given is looked at on request, before the driver hears of it. A launch has nothing
- * to look at here. */
-#define LOOK_LAUNCH(name, symbol) ((void)0)
-#define LOOK_COPY(name, symbol)                                                                    \
-        do {                                                                                       \
-                const char *const called = name;                                                   \
-                                                                                                   \
-                if (!sp_uses_are_looked_at)                                                        \
-                        break;                                                                     \
-                sp_caller = __builtin_return_address(0);                                           \
-                USES_##symbol;                                                                     \
-        } while (0)
+/* What a copy is given is looked at on request, before the driver hears of it, and so is the order
+ * of all that is submitted. A launch has nothing else to look at here. */
+#define IS_LOOKED_AT_LAUNCH sp_order_is_on
+#define IS_LOOKED_AT_COPY   sp_uses_are_looked_at
+#define LOOK_LAUNCH(symbol) ((void)called)
+#define LOOK_COPY(symbol)   USES_##symbol
 
-/* The second try is a function of its own: the first one has nothing to remember for it. */
+/* The second try, and the one that is looked at, are functions of their own: the first one has
+ * nothing to remember for them. */
 #define SP_EACH_SUBMIT(api, symbol, since, suffix, kind, params, raw_args, target)                 \
         static inline CUresult submit_##symbol##suffix params                                      \
         {                                                                                          \
@@ -145,6 +141,22 @@ static SP_COLD CUresult refuse(void)
         {                                                                                          \
                 return sp_relieve() ? submit_##symbol##suffix raw_args : CUDA_ERROR_OUT_OF_MEMORY; \
         }                                                                                          \
+        static SP_COLD CUresult looked_at_##symbol##suffix params                                  \
+        {                                                                                          \
+                const char *const called = #api;                                                   \
+                struct sp_order_call call;                                                         \
+                CUresult result;                                                                   \
+                                                                                                   \
+                if (sp_order_is_on)                                                                \
+                        sp_order_begin(&call, called, target);                                     \
+                LOOK_##kind(symbol);                                                               \
+                result = submit_##symbol##suffix raw_args;                                         \
+                if (result == CUDA_ERROR_OUT_OF_MEMORY)                                            \
+                        result = resubmit_##symbol##suffix raw_args;                               \
+                if (sp_order_is_on)                                                                \
+                        sp_order_end(&call, result);                                               \
+                return result;                                                                     \
+        }                                                                                          \
         CUresult CUDAAPI symbol##suffix params                                                     \
         {                                                                                          \
                 CUresult result;                                                                   \
@@ -155,7 +167,10 @@ static SP_COLD CUresult refuse(void)
                                                         : refuse();                                \
                 if (!sp_driver.symbol##suffix)                                                     \
                         return refuse();                                                           \
-                LOOK_##kind(#api, symbol);                                                         \
+                if (IS_LOOKED_AT_##kind) {                                                         \
+                        sp_caller = __builtin_return_address(0);                                   \
+                        return looked_at_##symbol##suffix raw_args;                                \
+                }                                                                                  \
                 result = submit_##symbol##suffix raw_args;                                         \
                 if (result == CUDA_ERROR_OUT_OF_MEMORY)                                            \
                         return resubmit_##symbol##suffix raw_args;                                 \

@@ -44,7 +44,7 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         sp_words_text(text, "kind", sp_finding_name(finding->kind));
         sp_text_add(text, ", ");
         sp_words_text(text, "function", finding->function);
-        if (sp_finding_is_use(finding))
+        if (sp_finding_is_use(finding) || sp_finding_is_order(finding))
                 sp_text_add(text, ", \"result\": null, ");
         else
                 sp_text_add(text, ", \"result\": %d, ", finding->result);
@@ -70,6 +70,7 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         sp_words_site(text, "freed_at", finding->freed_at);
         sp_use_json(text, finding);
         sp_overrun_json(text, finding);
+        sp_order_json(text, finding);
         sp_text_add(text, "}");
 }
 

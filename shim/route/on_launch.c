@@ -16,6 +16,7 @@
  */
 
 #include "base/life.h"
+#include "route/order.h"
 #include "route/perform.h"
 #include "route/route.h"
 #include "route/work.h"
@@ -33,6 +34,8 @@ static void taint(CUevent handle, bool forever)
                 return;
         spm_event_taint(sp_model_enter(), event, forever);
         sp_model_leave();
+        if (sp_order_is_on)
+                sp_order_taint(event, forever);
 }
 
 static void taint_launch_events(const CUlaunchConfig *config)
@@ -62,11 +65,25 @@ static CUresult launch(const CUlaunchConfig *config, CUfunction f, void **params
         return result;
 }
 
+static SP_COLD CUresult launch_in_order(const CUlaunchConfig *config, CUfunction f, void **params,
+                                        void **extra)
+{
+        struct sp_order_call call;
+        CUresult result;
+
+        sp_order_begin(&call, "cuLaunchKernelEx", config->hStream);
+        result = SP_ASK(launch(config, f, params, extra));
+        sp_order_end(&call, result);
+        return result;
+}
+
 CUresult CUDAAPI sp_on_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params,
                                         void **extra)
 {
         if (config && config->attrs)
                 taint_launch_events(config);
+        if (sp_order_is_on && config)
+                return launch_in_order(config, f, params, extra);
         return SP_ASK(launch(config, f, params, extra));
 }
 
@@ -87,6 +104,8 @@ static CUresult launch_on_all(CUDA_LAUNCH_PARAMS *list, unsigned int count, unsi
 CUresult CUDAAPI sp_on_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list,
                                                             unsigned int count, unsigned int flags)
 {
+        for (unsigned int i = 0; sp_order_is_on && list && i < count; i++)
+                sp_order_submit(list[i].hStream ? list[i].hStream : CU_STREAM_LEGACY);
         return SP_ASK(launch_on_all(list, count, flags));
 }
 
@@ -107,6 +126,9 @@ static CUresult launch_graph(CUgraphExec graph, CUstream stream)
 
 CUresult CUDAAPI sp_on_cuGraphLaunch(CUgraphExec graph, CUstream stream)
 {
+        /* It may hold anything: host functions, waits for events, signals. */
+        if (sp_order_is_on)
+                sp_order_unfollowed(stream);
         return SP_ASK(launch_graph(graph, stream));
 }
 
@@ -212,6 +234,8 @@ CUresult CUDAAPI sp_on_cuGreenCtxRecordEvent(CUgreenCtx green, CUevent event)
 CUresult CUDAAPI sp_on_cuGreenCtxWaitEvent(CUgreenCtx green, CUevent event)
 {
         sp_work_blur();
+        if (sp_order_is_on)
+                sp_order_give_up();
         return sp_driver.cuGreenCtxWaitEvent(green, event);
 }
 #endif

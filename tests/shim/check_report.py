@@ -44,7 +44,7 @@ def problems(value, schema, root, where):
         return
     if "enum" in schema and value not in schema["enum"]:
         yield f"{where}: {value!r} is none of {schema['enum']}"
-    if "pattern" in schema and not re.search(schema["pattern"], value):
+    if "pattern" in schema and isinstance(value, str) and not re.search(schema["pattern"], value):
         yield f"{where}: {value!r} does not look like {schema['pattern']}"
     if "minimum" in schema and value is not None and value < schema["minimum"]:
         yield f"{where}: {value} is below {schema['minimum']}"
