@@ -40,12 +40,12 @@ static bool is_proven(const struct sp_finding *finding)
 
 void sp_order_text(struct sp_text *text, const struct sp_finding *finding)
 {
-        if (!sp_finding_is_use(finding))
-                sp_text_add(text, "seen here");
-        if (finding->stream != HOST) {
-                sp_text_add(text, ", on ");
-                add_stream(text, finding->stream);
+        if (finding->stream == HOST) {
+                sp_text_add(text, "at once");
+                return;
         }
+        sp_text_add(text, sp_finding_is_use(finding) ? ", on " : "on ");
+        add_stream(text, finding->stream);
 }
 
 void sp_order_text_earlier(struct sp_text *text, const struct sp_finding *finding)

@@ -42,6 +42,7 @@ struct sp_order_call {
         const char *function;
         CUstream target;
         struct spm_actor actor; /* of stream 0: not looked at */
+        bool is_word;           /* it waits for a value or writes one, as others may at any time */
         bool is_waited_for;     /* the host waits until it is done */
         bool is_barrier;        /* all that comes later is behind it */
         const void *site;       /* NULL: not taken yet */

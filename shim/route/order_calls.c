@@ -104,16 +104,19 @@ __thread struct sp_order_call *sp_order_now __attribute__((tls_model("initial-ex
 
 void sp_order_begin(struct sp_order_call *call, const char *function, CUstream target)
 {
+        const struct effect *effect = effect_of(function);
+
         call->function = function;
         call->target = target;
         call->is_waited_for = is_waited_for(function);
         call->is_barrier = is_barrier(function);
         call->site = NULL;
         call->touches = 0;
+        call->is_word = effect->waits || effect->signals;
         if (call->is_barrier)
                 sp_order_blur();
         if (sp_order_actor(target, &call->actor))
-                submit(call->actor, effect_of(function));
+                submit(call->actor, effect);
         else
                 call->actor.stream = 0;
         sp_order_now = call;

@@ -5,8 +5,8 @@
  *
  * An allocation is known by its address and by its number among those that were there, so that
  * nothing is said of one that came after it. Looked at is memory of the device that the program
- * has in one piece; all of it where rows have gaps, or where it is not known which bytes are meant,
- * and then no two uses are in conflict.
+ * has in one piece. Where rows have gaps, or it is not known which bytes are meant, or it is a word
+ * by which streams tell each other something, that use is in conflict with no other.
  *
  * The driver is asked before anybody is blamed. Where it cannot be, nobody is: the earlier stream
  * is gone, it is another thread's own, or something captures.
@@ -286,16 +286,18 @@ void sp_order_use(CUstream target, uint64_t address, uint64_t bytes, enum spm_us
 
 void sp_order_look(const struct sp_use *what, uint64_t span)
 {
+        const struct sp_order_call *call = sp_order_now;
         uint64_t touched = sp_use_times(sp_use_times(what->width, what->rows), what->slices);
+        bool is_one_piece = touched == span && call && !call->is_word;
         struct use use = {
                 .address = what->address,
-                .bytes = touched == span ? span : 0,
+                .bytes = is_one_piece ? span : 0,
                 .touched = touched,
                 .kind = what->is_write ? SPM_USE_WRITE : SPM_USE_READ,
         };
 
-        if (sp_order_now)
-                look_at(sp_order_now->target, &use);
+        if (call)
+                look_at(call->target, &use);
 }
 
 /* allocations and frees */

@@ -23,7 +23,8 @@ WORDS = {
     "$schema", "$defs", "$ref", "title", "type", "enum", "pattern", "minimum", "properties",
     "required", "additionalProperties", "items",
 }  # fmt: skip
-USES = {"use_after_free", "out_of_bounds"}
+USES = {"use_after_free", "out_of_bounds", "use_before_alloc", "race"}
+ORDER = {"use_before_alloc", "race", "free_before_use", "free_before_alloc", "sync_free"}
 
 
 def is_of(value, name):
@@ -88,10 +89,17 @@ def sums(report):
         yield "saved: calls times costs is not the time"
     for row in report["findings"]:
         use = row["use"]
-        if (use is None) != (row["kind"] not in USES) or (use is None) == (row["result"] is None):
+        is_seen_before = row["kind"] in USES | ORDER
+        if (use is None) != (row["kind"] not in USES) or is_seen_before != (row["result"] is None):
             yield f"findings: {row['kind']} is of use {use} and result {row['result']}"
         if use and ("outside" in use, "beyond" in use) != (row["kind"] == "out_of_bounds",) * 2:
             yield f"findings: {row['kind']} is outside by {use}"
+        order = row["order"]
+        if (order is None) != (row["kind"] not in ORDER):
+            yield f"findings: {row['kind']} is of order {order}"
+        given = use and use["access"] == "argument"
+        if order and order["proven"] == (given or order["earlier"]["kind"] == "argument"):
+            yield f"findings: {row['kind']} is proven by an argument"
         if (row["overrun"] is None) != (row["kind"] != "overrun"):
             yield f"findings: {row['kind']} is overrun by {row['overrun']}"
     short = report["shortage"]
@@ -126,10 +134,13 @@ def expectations(program, schema, folder):
     report, wrong = check(path, schema)
     yield from wrong
     if status != 1 or report["finding_counts"] != {
-        "use_after_free": 1, "out_of_bounds": 1, "overrun": 1, "double_free": 2, "wrong_kind": 1, "interior": 1, "after_context": 0, "foreign": 9,
+        "use_after_free": 1, "out_of_bounds": 1, "use_before_alloc": 0, "race": 1, "overrun": 1, "free_before_use": 1, "free_before_alloc": 0,
+        "sync_free": 1, "double_free": 2, "wrong_kind": 1, "interior": 1, "after_context": 0, "foreign": 9,
     }:  # fmt: skip
         yield f"rich: exit {status}, {report['finding_counts']}"
-    if [row["kind"] for row in report["findings"][:5]] != ["use_after_free", "out_of_bounds", "overrun", "double_free", "wrong_kind"]:
+    if [row["kind"] for row in report["findings"][:8]] != [
+        "use_after_free", "out_of_bounds", "race", "overrun", "free_before_use", "sync_free", "double_free", "wrong_kind",
+    ]:  # fmt: skip
         yield "rich: the worst finding is not first"
     if report["leaks"]["places"][0]["kind"] != "pinned" or report["leaks"]["count"] != 34:
         yield f"rich: {report['leaks']}"
@@ -258,6 +269,8 @@ def self_check(schema, report):
         {**report, "findings": [{**worst, "result": 1}, *others]},
         {**report, "findings": [{**worst, "use": {**worst["use"], "beyond": 1}}, *others]},
         {**report, "findings": [{**worst, "overrun": {"outside": 1}}, *others]},
+        {**report, "findings": [worst, others[0], {**others[1], "order": None}, *others[2:]]},
+        {**report, "findings": [worst, others[0], {**others[1], "order": {**others[1]["order"], "proven": False}}, *others[2:]]},
     ]
     for index, each in enumerate(spoilt):
         if not [*problems(each, schema, schema, "report"), *sums(each)]:
