@@ -286,7 +286,7 @@ class Suppressions(unittest.TestCase):
         run = self.run_app('plant', 'foreign', STREAMPOOL_ABORT_ON='doble-free,foreign')
         self.assertEqual(run.status, -signal.SIGABRT)
         self.assertIn('streampool: STREAMPOOL_ABORT_ON: doble-free is not one of use-after-free|out-of-bounds|use-before-alloc|race|overrun|'
-                      'wrong-kind|interior|after-context|foreign|any; the word is left out\n',
+                      'free-before-use|free-before-alloc|sync-free|double-free|wrong-kind|interior|after-context|foreign|any; the word is left out\n',
                       run.err)
         run = self.run_app('plant', 'leak', STREAMPOOL_ABORT_ON='leak')
         self.assertEqual(run.status, STATUS)
