@@ -42,10 +42,14 @@ struct sp_order_call {
         const char *function;
         CUstream target;
         struct spm_actor actor; /* of stream 0: not looked at */
+        bool is_sync;           /* a copy or a set without a stream */
         bool is_word;           /* it waits for a value or writes one, as others may at any time */
+        bool reads_early;       /* it may have read before the stream is so far */
         bool is_waited_for;     /* the host waits until it is done */
-        bool is_barrier;        /* all that comes later is behind it */
-        const void *site;       /* NULL: not taken yet */
+        bool is_barrier;   /* behind all that was before, and all that comes later is behind it */
+        bool is_on_device; /* it touches memory that is looked at */
+        bool is_elsewhere; /* it touches other memory, too */
+        const void *site;  /* NULL: not taken yet */
         unsigned int touches;
         struct {
                 struct spm_actor actor;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "route/order.h"
+#include "track/context.h"
 #include "track/state.h"
 
 struct effect {
@@ -55,20 +56,36 @@ static const struct effect *effect_of(const char *function)
         return &none;
 }
 
+static bool is_async(const char *function)
+{
+        return strstr(function, "Async");
+}
+
 /* Of pageable memory it is not certain, and then it is assumed. */
 static bool is_waited_for(const char *function)
 {
         for (size_t i = 0; i < sizeof(on_device) / sizeof(on_device[0]); i++)
                 if (strcmp(function, on_device[i]) == 0)
                         return false;
-        return begins(function, "cuMemcpy") && !strstr(function, "Async");
+        return begins(function, "cuMemcpy") && !is_async(function);
 }
 
-/* Between contexts, without a stream: behind all work of both, and what comes later is behind it.
- */
-static bool is_barrier(const char *function)
+/* Between two devices and on the default stream (or none), a copy is behind all work of both, and
+ * what comes later is behind it. */
+static bool is_barrier(const char *function, CUstream target)
 {
-        return strcmp(function, "cuMemcpyPeer") == 0 || strcmp(function, "cuMemcpy3DPeer") == 0;
+        const struct sp_device *device = sp_device_each(NULL);
+
+        if (strcmp(function, "cuMemcpyPeer") == 0 || strcmp(function, "cuMemcpy3DPeer") == 0)
+                return true;
+        return begins(function, "cuMemcpy") &&
+               (target == CU_STREAM_LEGACY || !is_async(function)) && device && device->next;
+}
+
+/* Their attributes may let them read while they are called (cuda.h, CUmemcpySrcAccessOrder). */
+static bool reads_early(const char *function)
+{
+        return begins(function, "cuMemcpyBatch") || begins(function, "cuMemcpyWithAttributes");
 }
 
 static void submit(struct spm_actor actor, const struct effect *effect)
@@ -106,20 +123,27 @@ void sp_order_begin(struct sp_order_call *call, const char *function, CUstream t
 {
         const struct effect *effect = effect_of(function);
 
-        call->function = function;
-        call->target = target;
-        call->is_waited_for = is_waited_for(function);
-        call->is_barrier = is_barrier(function);
-        call->site = NULL;
-        call->touches = 0;
-        call->is_word = effect->waits || effect->signals;
+        *call = (struct sp_order_call){
+                .function = function,
+                .target = target,
+                .is_sync = begins(function, "cuMem") && !is_async(function),
+                .is_word = effect->waits || effect->signals,
+                .reads_early = reads_early(function),
+                .is_waited_for = is_waited_for(function),
+                .is_barrier = is_barrier(function, target),
+        };
         if (call->is_barrier)
                 sp_order_blur();
         if (sp_order_actor(target, &call->actor))
                 submit(call->actor, effect);
-        else
-                call->actor.stream = 0;
         sp_order_now = call;
+}
+
+/* Between memory of the host's a copy is done when it returns, and so is a set of it. */
+static bool was_waited_for(const struct sp_order_call *call)
+{
+        return call->is_waited_for ||
+               (call->is_elsewhere && (call->is_sync || !call->is_on_device));
 }
 
 void sp_order_end(struct sp_order_call *call, CUresult result)
@@ -132,8 +156,8 @@ void sp_order_end(struct sp_order_call *call, CUresult result)
         witness = sp_witness_enter();
         if (!sp_is_capturing())
                 sp_order_remember(witness, call);
-        /* Only in part is it certain, so it ends no silence. */
-        if (call->is_waited_for)
+        /* Not all of that is certain, so it ends no silence. */
+        if (was_waited_for(call))
                 spm_witness_signal(witness, call->actor);
         if (call->is_barrier)
                 spm_witness_blur(witness);

@@ -27,6 +27,8 @@ struct found {
         struct spm_life life;
         struct sp_ledger_entry entry;
         uint32_t context; /* that a synchronous free waits for; 0: none */
+        bool is_pooled;
+        bool has_sync_memops; /* of the pools: CU_POINTER_ATTRIBUTE_SYNC_MEMOPS was set */
 };
 
 static bool is_looked_at(enum sp_kind kind)
@@ -53,6 +55,8 @@ static bool find_pooled(uint64_t address, struct found *found)
         if (status != SPM_OK)
                 return status != SPM_E_FOREIGN;
         found->life = (struct spm_life){block.address, 2 * block.generation + 1};
+        found->is_pooled = true;
+        found->has_sync_memops = block.user & SP_HELD_SYNC_MEMOPS;
         context = block.kind == SPM_POOL_SYNC ? sp_context_by_pool(block.pool) : NULL;
         found->context = context ? context->model : 0;
         return true;
@@ -225,6 +229,26 @@ void sp_order_remember(struct spm_witness *witness, const struct sp_order_call *
                                   &call->touch[i].touch);
 }
 
+/* Does the host wait for what has no stream? Of memory that others reach, or in all of a context.
+ */
+static bool is_synchronous(const struct found *found)
+{
+        unsigned int flags = 0;
+        int is_set = 0;
+
+#if CUDA_VERSION >= 12010
+        if (sp_driver.cuCtxGetFlags && sp_driver.cuCtxGetFlags(&flags) == CUDA_SUCCESS &&
+            flags & CU_CTX_SYNC_MEMOPS)
+                return true;
+#endif
+        if (found->is_pooled)
+                return found->has_sync_memops;
+        return !sp_driver.cuPointerGetAttribute ||
+               sp_driver.cuPointerGetAttribute(&is_set, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+                                               found->life.address) != CUDA_SUCCESS ||
+               is_set;
+}
+
 /* What it is: @touched bytes, in one piece if @bytes are. */
 struct use {
         uint64_t address, bytes, touched;
@@ -264,13 +288,20 @@ static void look_at(CUstream target, const struct use *use)
 
         if (!call || !call->actor.stream || !sp_route_may_act())
                 return;
+        if (call->reads_early && use->kind == SPM_USE_READ)
+                return;
         if (!find(use->address, &found)) {
                 /* Copies from and to pageable memory may be done when they return. */
                 call->is_waited_for = call->is_waited_for || use->kind != SPM_USE_ARGUMENT;
                 return;
         }
-        if (!is_looked_at(found.entry.kind))
+        if (!is_looked_at(found.entry.kind)) {
+                call->is_elsewhere = call->is_elsewhere || use->kind != SPM_USE_ARGUMENT;
                 return;
+        }
+        call->is_on_device = true;
+        if (call->is_sync && !call->is_waited_for)
+                call->is_waited_for = is_synchronous(&found);
         actor = call->actor;
         if (target != call->target && !sp_order_actor(target, &actor))
                 return;
