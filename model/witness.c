@@ -12,102 +12,9 @@
 
 #include "witness.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#define STREAMS 128
-#define EVENTS  2048
-#define BLOCKS  8192
-
-/* life */
-
-static void *take(const struct spm_witness_config *config, size_t size)
-{
-        return config->alloc ? config->alloc(1, size, config->user) : calloc(1, size);
-}
-
-static void give(const struct spm_witness_config *config, void *memory)
-{
-        if (config->free)
-                config->free(memory, config->user);
-        else
-                free(memory);
-}
-
-static struct spm_witness_config with_defaults(const struct spm_witness_config *wish)
-{
-        struct spm_witness_config config = wish ? *wish : (struct spm_witness_config){0};
-
-        config.streams = config.streams ? config.streams : STREAMS;
-        config.events = config.events ? config.events : EVENTS;
-        config.blocks = config.blocks ? config.blocks : BLOCKS;
-        config.blocks += (SPM_WITNESS_WAYS - config.blocks % SPM_WITNESS_WAYS) % SPM_WITNESS_WAYS;
-        return config;
-}
-
-/* Every array is of words, or of structures that begin on one. */
-static void place_clocks(struct spm_witness *witness, uint64_t *clocks)
-{
-        size_t length = witness->config.streams;
-
-        witness->host = clocks;
-        clocks += length;
-        for (unsigned int i = 0; i < SPM_WITNESS_BASES; i++, clocks += length)
-                witness->base[i].clock = clocks;
-        for (unsigned int i = 0; i < witness->config.streams; i++, clocks += length)
-                witness->seat[i].next = clocks;
-        for (unsigned int i = 0; i < witness->config.events; i++, clocks += 2 * length) {
-                witness->mark[i].clock = clocks;
-                witness->mark[i].ever = clocks + length;
-        }
-}
-
-struct spm_witness *spm_witness_new(const struct spm_witness_config *wish)
-{
-        struct spm_witness_config config = with_defaults(wish);
-        size_t clocks = config.streams + 2 * (size_t)config.events + SPM_WITNESS_BASES + 1;
-        size_t seats = config.streams * sizeof(struct spm_seat);
-        size_t marks = config.events * sizeof(struct spm_mark);
-        size_t blocks = config.blocks * sizeof(struct spm_witnessed);
-        struct spm_witness *witness = take(&config, sizeof(*witness));
-        char *room =
-                take(&config, seats + marks + blocks + clocks * config.streams * sizeof(uint64_t));
-
-        if (!witness || !room) {
-                if (witness)
-                        give(&config, witness);
-                if (room)
-                        give(&config, room);
-                return NULL;
-        }
-        witness->config = config;
-        witness->room = room;
-        witness->seat = (struct spm_seat *)(void *)room;
-        witness->mark = (struct spm_mark *)(void *)(room + seats);
-        witness->block = (struct spm_witnessed *)(void *)(room + seats + marks);
-        place_clocks(witness, (uint64_t *)(void *)(room + seats + marks + blocks));
-        return witness;
-}
-
-void spm_witness_free(struct spm_witness *witness)
-{
-        struct spm_witness_config config;
-
-        if (!witness)
-                return;
-        config = witness->config;
-        give(&config, witness->room);
-        give(&config, witness);
-}
-
 /* clocks */
-
-static void join(const struct spm_witness *witness, uint64_t *clock, const uint64_t *other)
-{
-        for (uint32_t i = 0; i < witness->seats; i++)
-                if (clock[i] < other[i])
-                        clock[i] = other[i];
-}
 
 /* Everything that was submitted. */
 static void join_all(const struct spm_witness *witness, uint64_t *clock)
@@ -142,60 +49,7 @@ static void end_mute(struct spm_witness *witness, struct spm_seat *seat, uint64_
         spm_witness_blur(witness);
 }
 
-/* seats */
-
-const struct spm_seat *spm_witness_seat(const struct spm_witness *witness, uint32_t stream)
-{
-        for (uint32_t i = 0; i < witness->seats; i++)
-                if (witness->seat[i].stream == stream)
-                        return &witness->seat[i];
-        return NULL;
-}
-
-/* One that nobody ever had, or of the stream that was of no use for longest. */
-static struct spm_seat *free_seat(struct spm_witness *witness)
-{
-        struct spm_seat *oldest = NULL;
-
-        if (witness->seats < witness->config.streams)
-                return &witness->seat[witness->seats++];
-        for (uint32_t i = 0; i < witness->seats; i++) {
-                struct spm_seat *seat = &witness->seat[i];
-
-                if (!seat->muted && (!oldest || seat->age < oldest->age))
-                        oldest = seat;
-        }
-        if (oldest)
-                join(witness, witness->host, oldest->next);
-        return oldest;
-}
-
-struct spm_seat *spm_witness_sit(struct spm_witness *witness, struct spm_actor actor)
-{
-        struct spm_seat *seat = (struct spm_seat *)spm_witness_seat(witness, actor.stream);
-
-        if (!seat)
-                seat = free_seat(witness);
-        if (!seat) {
-                spm_witness_give_up(witness);
-                return NULL;
-        }
-        if (seat->stream != actor.stream) {
-                seat->stream = actor.stream;
-                seat->context = actor.context;
-                seat->kind = actor.kind;
-        }
-        seat->age = ++witness->age;
-        return seat;
-}
-
-const uint64_t *spm_witness_base(const struct spm_witness *witness, uint32_t context)
-{
-        for (unsigned int i = 0; i < SPM_WITNESS_BASES; i++)
-                if (witness->base[i].context == context)
-                        return witness->base[i].clock;
-        return NULL;
-}
+/* what orders every call on a stream */
 
 static bool is_blocking(const struct spm_seat *seat)
 {
@@ -216,7 +70,7 @@ static void join_barrier(const struct spm_witness *witness, uint64_t *clock,
 {
         for (uint32_t i = 0; i < witness->seats; i++)
                 if (is_behind(seat, &witness->seat[i]))
-                        join(witness, clock, witness->seat[i].next);
+                        spm_witness_join(witness, clock, witness->seat[i].next);
 }
 
 /* A call on a stream: NULL if it has no seat. */
@@ -229,7 +83,7 @@ static struct spm_seat *arrive(struct spm_witness *witness, struct spm_actor act
                 return NULL;
         base = spm_witness_base(witness, actor.context);
         if (base)
-                join(witness, seat->next, base);
+                spm_witness_join(witness, seat->next, base);
         join_barrier(witness, seat->next, seat);
         return seat;
 }
@@ -254,7 +108,7 @@ void spm_witness_signal(struct spm_witness *witness, struct spm_actor actor)
         struct spm_seat *seat = arrive(witness, actor);
 
         if (seat)
-                join(witness, witness->host, seat->next);
+                spm_witness_join(witness, witness->host, seat->next);
 }
 
 void spm_witness_mute(struct spm_witness *witness, struct spm_actor actor)
@@ -304,11 +158,11 @@ void spm_witness_record(struct spm_witness *witness, uint32_t event, struct spm_
                 return;
         /* Whoever waits for it elsewhere can tell the host. */
         if (mark->is_shared)
-                join(witness, witness->host, seat->next);
+                spm_witness_join(witness, witness->host, seat->next);
         mark->seat = (uint32_t)(seat - witness->seat);
         mark->position = seat->position;
         memcpy(mark->clock, seat->next, witness->config.streams * sizeof(*mark->clock));
-        join(witness, mark->ever, seat->next);
+        spm_witness_join(witness, mark->ever, seat->next);
 }
 
 /* What all streams of a context were given, and are behind. */
@@ -318,9 +172,9 @@ static void join_context(const struct spm_witness *witness, uint64_t *clock, uin
 
         for (uint32_t i = 0; i < witness->seats; i++)
                 if (witness->seat[i].context == context)
-                        join(witness, clock, witness->seat[i].next);
+                        spm_witness_join(witness, clock, witness->seat[i].next);
         if (base)
-                join(witness, clock, base);
+                spm_witness_join(witness, clock, base);
 }
 
 void spm_witness_record_context(struct spm_witness *witness, uint32_t event, uint32_t context)
@@ -331,9 +185,9 @@ void spm_witness_record_context(struct spm_witness *witness, uint32_t event, uin
         mark->position = 0;
         memset(mark->clock, 0, witness->config.streams * sizeof(*mark->clock));
         join_context(witness, mark->clock, context);
-        join(witness, mark->ever, mark->clock);
+        spm_witness_join(witness, mark->ever, mark->clock);
         if (mark->is_shared)
-                join(witness, witness->host, mark->clock);
+                spm_witness_join(witness, witness->host, mark->clock);
 }
 
 void spm_witness_taint(struct spm_witness *witness, uint32_t event, bool forever)
@@ -359,7 +213,7 @@ void spm_witness_wait(struct spm_witness *witness, struct spm_actor actor, uint3
         }
         seat = arrive(witness, actor);
         if (seat)
-                join(witness, seat->next, mark->clock);
+                spm_witness_join(witness, seat->next, mark->clock);
 }
 
 static struct spm_base *make_base(struct spm_witness *witness, uint32_t context)
@@ -381,7 +235,7 @@ void spm_witness_wait_context(struct spm_witness *witness, uint32_t context, uin
         struct spm_base *base = mark && mark->is_known ? make_base(witness, context) : NULL;
 
         if (base)
-                join(witness, base->clock, mark->clock);
+                spm_witness_join(witness, base->clock, mark->clock);
         else
                 spm_witness_give_up(witness);
 }
@@ -397,7 +251,7 @@ void spm_witness_saw_stream(struct spm_witness *witness, struct spm_actor actor)
                 seat = spm_witness_sit(witness, actor);
         if (!seat)
                 return;
-        join(witness, witness->host, seat->next);
+        spm_witness_join(witness, witness->host, seat->next);
         /* The legacy stream answers for the blocking ones, and those for themselves. */
         if (seat->kind == SPM_STREAM_LEGACY)
                 join_barrier(witness, witness->host, seat);
@@ -429,10 +283,10 @@ void spm_witness_saw_event(struct spm_witness *witness, uint32_t event, uint64_t
                 return;
         }
         if (mark->version != version) {
-                join(witness, witness->host, mark->ever);
+                spm_witness_join(witness, witness->host, mark->ever);
                 return;
         }
-        join(witness, witness->host, mark->clock);
+        spm_witness_join(witness, witness->host, mark->clock);
         /* A stream that is muted keeps its seat, and positions there only grow. */
         end_mute(witness, &witness->seat[mark->seat], mark->position);
 }

@@ -6,6 +6,7 @@
  * Witness, inside -- what its files share
  *
  *   witness.c         order: streams, events, the host
+ *   witness_room.c    where everything is, and who has a seat
  *   witness_memory.c  allocations and their uses
  *
  * A stream has a seat, and work on it a position there. A clock is an array of positions,
@@ -88,6 +89,9 @@ struct spm_witness {
         uint64_t *host; /* complete, as the host has seen or can have seen */
         struct spm_base base[SPM_WITNESS_BASES];
 };
+
+/** spm_witness_join() - @clock is behind @other, too. */
+void spm_witness_join(const struct spm_witness *witness, uint64_t *clock, const uint64_t *other);
 
 /** spm_witness_sit() - the seat of a stream, which it is given if it has none; NULL if there is
  * none to be had, and then the witness is lost. */

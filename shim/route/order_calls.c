@@ -12,7 +12,6 @@
 
 #include "route/order.h"
 #include "track/context.h"
-#include "track/state.h"
 
 struct effect {
         const char *begins; /* the function's name */
@@ -154,8 +153,7 @@ void sp_order_end(struct sp_order_call *call, CUresult result)
         if (result != CUDA_SUCCESS || !call->actor.stream)
                 return;
         witness = sp_witness_enter();
-        if (!sp_is_capturing())
-                sp_order_remember(witness, call);
+        sp_order_remember(witness, call);
         /* Not all of that is certain, so it ends no silence. */
         if (was_waited_for(call))
                 spm_witness_signal(witness, call->actor);
