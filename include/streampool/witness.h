@@ -27,8 +27,8 @@
  * for anything, also for what is submitted later. From spm_witness_mute() until the host has seen
  * the end of that, nothing is blamed, and then everything submitted so far counts as complete.
  *
- * What is not seen at all: a kernel that waits in a loop for what another stream writes, and a
- * host that does, while the stream that wrote has more to do.
+ * What is not seen at all: a kernel that waits in a loop for what another stream writes; and a host
+ * that does, or asks for the time between two events, while the stream has more to do.
  */
 
 #include <stdbool.h>
