@@ -11,6 +11,7 @@ import argparse
 import sys
 
 import matrix
+import shimrun
 from matrix import alone, app, clean, note, same, shimmed, tortured
 
 CHECKED = {'STREAMPOOL_CHECK': 'uses,order'}
@@ -23,6 +24,8 @@ def random_programs():
                     SIM_TIME='threads' if seed % 4 == 0 else 'virtual',
                     STREAMPOOL_BACKING='native' if seed % 3 == 0 else 'vmm')
         clean(runs['pool'], f'random {seed}')
+        found = shimrun.findings(runs['observe'].report)
+        note(not found, f'random {seed}, observed: {found}')
 
 
 def torture():

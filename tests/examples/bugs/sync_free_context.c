@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sync free context -- cuMemFree waits for the context that the memory is of, and another one uses
- * it
+ * it. A second block beside it keeps the memory where it is.
  *
  * Settings: STREAMPOOL_CHECK=order
  * Expect: sync_free site=freed allocation=made earlier=used behind=write
@@ -10,11 +10,12 @@
 int main(void)
 {
         struct cu_kernels kernels;
-        CUdeviceptr block;
+        CUdeviceptr beside, block;
         CUcontext context;
         CUstream stream;
 
         cu_start(0);
+        CU_OK(cu.MemAlloc(&beside, 1 << 16));
         CU_OK(cu.MemAlloc(&block, 1 << 16)); /* here: made */
         CU_OK(cu.CtxCreate(&context, 0, 0));
         cu_load_kernels(&kernels);
@@ -24,5 +25,6 @@ int main(void)
         CU_OK(cu.MemFree(block));                            /* here: freed */
         CU_OK(cu.StreamSynchronize(stream));
         CU_OK(cu.CtxDestroy(context));
+        CU_OK(cu.MemFree(beside));
         return 0;
 }
