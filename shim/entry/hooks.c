@@ -139,7 +139,7 @@ static SP_COLD CUresult refuse(void)
         }                                                                                          \
         static SP_COLD CUresult resubmit_##symbol##suffix params                                   \
         {                                                                                          \
-                return sp_relieve() ? submit_##symbol##suffix raw_args : CUDA_ERROR_OUT_OF_MEMORY; \
+                return submit_##symbol##suffix raw_args;                                           \
         }                                                                                          \
         static SP_COLD CUresult looked_at_##symbol##suffix params                                  \
         {                                                                                          \
@@ -150,8 +150,8 @@ static SP_COLD CUresult refuse(void)
                 if (sp_order_is_on)                                                                \
                         sp_order_begin(&call, called, target);                                     \
                 LOOK_##kind(symbol);                                                               \
-                result = submit_##symbol##suffix raw_args;                                         \
-                if (result == CUDA_ERROR_OUT_OF_MEMORY)                                            \
+                result = resubmit_##symbol##suffix raw_args;                                       \
+                if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())                            \
                         result = resubmit_##symbol##suffix raw_args;                               \
                 if (sp_order_is_on)                                                                \
                         sp_order_end(&call, result);                                               \
@@ -172,7 +172,7 @@ static SP_COLD CUresult refuse(void)
                         return looked_at_##symbol##suffix raw_args;                                \
                 }                                                                                  \
                 result = submit_##symbol##suffix raw_args;                                         \
-                if (result == CUDA_ERROR_OUT_OF_MEMORY)                                            \
+                if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())                            \
                         return resubmit_##symbol##suffix raw_args;                                 \
                 return result;                                                                     \
         }
