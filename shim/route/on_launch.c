@@ -235,7 +235,7 @@ CUresult CUDAAPI sp_on_cuGreenCtxWaitEvent(CUgreenCtx green, CUevent event)
 {
         sp_work_blur();
         if (sp_order_is_on)
-                sp_order_give_up();
+                sp_order_give_up("a green context waits for an event");
         return sp_driver.cuGreenCtxWaitEvent(green, event);
 }
 #endif

@@ -293,7 +293,7 @@ static SP_COLD void order_record(const struct recording *recording, CUevent even
         if (result != CUDA_SUCCESS || !sp_life_is_on())
                 return;
         if (!known)
-                sp_order_give_up();
+                sp_order_give_up("an event was recorded that is not known");
         else if (recording->in_capture)
                 sp_order_taint(known, false);
         else
@@ -418,7 +418,7 @@ static SP_COLD void order_whole(struct spm_scope where, spm_event event,
         if (where.id)
                 tell(event, where.id);
         else
-                sp_order_give_up();
+                sp_order_give_up("a whole context is not known");
 }
 
 CUresult CUDAAPI sp_on_cuCtxRecordEvent(CUcontext context, CUevent event)

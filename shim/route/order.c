@@ -15,6 +15,8 @@
 
 #include "route/order.h"
 
+#include <stdatomic.h>
+
 #include "base/config.h"
 #include "base/life.h"
 #include "base/lock.h"
@@ -83,8 +85,10 @@ bool sp_order_actor(CUstream target, struct spm_actor *actor)
                 *actor = sp_order_actor_of(stream);
                 return true;
         }
-        if (stream || has_context())
-                sp_order_give_up();
+        if (stream)
+                sp_order_give_up("a green context has streams");
+        else if (has_context())
+                sp_order_give_up("a stream is not known");
         return false;
 }
 
@@ -96,10 +100,15 @@ void sp_order_blur(void)
         sp_witness_leave();
 }
 
-void sp_order_give_up(void)
+void sp_order_give_up(const char *why)
 {
+        static atomic_bool is_told;
+
         spm_witness_give_up(sp_witness_enter());
         sp_witness_leave();
+        if (!atomic_exchange(&is_told, true))
+                sp_log(SP_LOG_WARNING,
+                       "STREAMPOOL_CHECK=order: %s, and nothing more is said of the order", why);
 }
 
 /* events */

@@ -112,8 +112,9 @@ void sp_order_unfollowed(CUstream target) SP_COLD;
 /** sp_order_blur() - all that was submitted counts as complete. */
 void sp_order_blur(void) SP_COLD;
 
-/** sp_order_give_up() - there is order that cannot be followed. */
-void sp_order_give_up(void) SP_COLD;
+/** sp_order_give_up() - there is order that cannot be followed: @why is said once, and nothing more
+ * of the order. */
+void sp_order_give_up(const char *why) SP_COLD;
 
 /* inside */
 

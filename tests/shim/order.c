@@ -341,6 +341,16 @@ Test(order, and_of_memory_that_says_so)
         cr_expect(is_waited_for(plain_block(), pointer));
 }
 
+Test(order, who_has_given_up_says_nothing)
+{
+        CUdeviceptr pointer = plain_block();
+
+        write_on(stream, pointer);
+        sp_order_give_up("a test has no streams");
+        write_on(other, pointer);
+        cr_expect_eq(found().times, 0);
+}
+
 /* start */
 
 Test(order_else, is_looked_at_on_request_only)
