@@ -245,16 +245,15 @@ void spm_witness_wait_context(struct spm_witness *witness, uint32_t context, uin
 void spm_witness_saw_stream(struct spm_witness *witness, struct spm_actor actor)
 {
         struct spm_seat *seat = (struct spm_seat *)spm_witness_seat(witness, actor.stream);
+        struct spm_seat nobody = {.context = actor.context, .kind = actor.kind};
 
+        /* The legacy stream answers for the blocking ones. Whether they answer for it where they
+         * were given nothing since is not known, and then they do. */
+        join_barrier(witness, witness->host, seat ? seat : &nobody);
         /* One that has no seat was given nothing, or all of it counts as complete. */
-        if (!seat && actor.kind == SPM_STREAM_LEGACY)
-                seat = spm_witness_sit(witness, actor);
         if (!seat)
                 return;
         spm_witness_join(witness, witness->host, seat->next);
-        /* The legacy stream answers for the blocking ones, and those for themselves. */
-        if (seat->kind == SPM_STREAM_LEGACY)
-                join_barrier(witness, witness->host, seat);
         end_mute(witness, seat, seat->position);
 }
 

@@ -17,7 +17,6 @@
 
 #include <stdatomic.h>
 
-#include "base/config.h"
 #include "base/life.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -177,8 +176,8 @@ static void saw_stream(struct spm_witness *entered, const struct sp_context *con
         struct spm_actor actor = {
                 .stream = stream,
                 .context = context ? context->model : 0,
-                /* Of others it is known since they submitted. */
-                .kind = is_legacy ? SPM_STREAM_LEGACY : SPM_STREAM_NON_BLOCKING,
+                /* Of others it is known if they were given anything. */
+                .kind = is_legacy ? SPM_STREAM_LEGACY : SPM_STREAM_BLOCKING,
         };
 
         spm_witness_saw_stream(entered, actor);

@@ -128,7 +128,7 @@ void edges_see_stream(struct edges *edges, int stream)
         int node = add(edges);
 
         draw(edges, node, edges->last[stream]);
-        for (int i = 0; edges->actor[stream].kind == SPM_STREAM_LEGACY && i < edges->streams; i++)
+        for (int i = 0; i < edges->streams; i++)
                 if (has_barrier(&edges->actor[stream], &edges->actor[i]))
                         draw(edges, node, edges->last[i]);
         see_with(edges, node);
