@@ -122,15 +122,15 @@ void sp_order_begin(struct sp_order_call *call, const char *function, CUstream t
 {
         const struct effect *effect = effect_of(function);
 
-        *call = (struct sp_order_call){
-                .function = function,
-                .target = target,
-                .is_sync = begins(function, "cuMem") && !is_async(function),
-                .is_word = effect->waits || effect->signals,
-                .reads_early = reads_early(function),
-                .is_waited_for = is_waited_for(function),
-                .is_barrier = is_barrier(function, target),
-        };
+        /* But for the touches, of which there are none yet. */
+        memset(call, 0, offsetof(struct sp_order_call, touch));
+        call->function = function;
+        call->target = target;
+        call->is_sync = begins(function, "cuMem") && !is_async(function);
+        call->is_word = effect->waits || effect->signals;
+        call->reads_early = reads_early(function);
+        call->is_waited_for = is_waited_for(function);
+        call->is_barrier = is_barrier(function, target);
         if (call->is_barrier)
                 sp_order_blur();
         if (sp_order_actor(target, &call->actor))
@@ -147,15 +147,17 @@ static bool was_waited_for(const struct sp_order_call *call)
 
 void sp_order_end(struct sp_order_call *call, CUresult result)
 {
+        bool is_waited = was_waited_for(call);
         struct spm_witness *witness;
 
         sp_order_now = NULL;
-        if (result != CUDA_SUCCESS || !call->actor.stream)
+        if (result != CUDA_SUCCESS || !call->actor.stream ||
+            !(call->touches || is_waited || call->is_barrier))
                 return;
         witness = sp_witness_enter();
         sp_order_remember(witness, call);
         /* Not all of that is certain, so it ends no silence. */
-        if (was_waited_for(call))
+        if (is_waited)
                 spm_witness_signal(witness, call->actor);
         if (call->is_barrier)
                 spm_witness_blur(witness);
