@@ -35,11 +35,12 @@ void spm_witness_give_up(struct spm_witness *witness)
         witness->is_lost = true;
 }
 
-/* The host has seen the end of what @seat was given up to @position. Once nothing is left that can
- * wait for anything, whatever it waited for is complete, too. */
-static void end_mute(struct spm_witness *witness, struct spm_seat *seat, uint64_t position)
+/* The host has seen the end of what @seat was given up to @position, by @since. Once nothing is
+ * left that can wait for anything, whatever it waited for is complete, too. */
+static void end_mute(struct spm_witness *witness, struct spm_seat *seat, uint64_t position,
+                     uint64_t since)
 {
-        if (!seat->muted || seat->muted > position)
+        if (!seat->muted || seat->muted > position || seat->muted_at > since)
                 return;
         seat->muted = 0;
         for (uint32_t i = 0; i < witness->seats; i++)
@@ -119,6 +120,7 @@ void spm_witness_mute(struct spm_witness *witness, struct spm_actor actor)
                 return;
         advance(witness, seat);
         seat->muted = seat->position;
+        seat->muted_at = witness->age;
         witness->is_muted = true;
 }
 
@@ -242,7 +244,12 @@ void spm_witness_wait_context(struct spm_witness *witness, uint32_t context, uin
 
 /* what the host has seen */
 
-void spm_witness_saw_stream(struct spm_witness *witness, struct spm_actor actor)
+uint64_t spm_witness_now(const struct spm_witness *witness)
+{
+        return witness->age;
+}
+
+void spm_witness_saw_stream(struct spm_witness *witness, struct spm_actor actor, uint64_t since)
 {
         struct spm_seat *seat = (struct spm_seat *)spm_witness_seat(witness, actor.stream);
         struct spm_seat nobody = {.context = actor.context, .kind = actor.kind};
@@ -254,15 +261,15 @@ void spm_witness_saw_stream(struct spm_witness *witness, struct spm_actor actor)
         if (!seat)
                 return;
         spm_witness_join(witness, witness->host, seat->next);
-        end_mute(witness, seat, seat->position);
+        end_mute(witness, seat, seat->position, since);
 }
 
-void spm_witness_saw_context(struct spm_witness *witness, uint32_t context)
+void spm_witness_saw_context(struct spm_witness *witness, uint32_t context, uint64_t since)
 {
         join_context(witness, witness->host, context);
         for (uint32_t i = 0; i < witness->seats; i++)
                 if (witness->seat[i].context == context)
-                        end_mute(witness, &witness->seat[i], witness->seat[i].position);
+                        end_mute(witness, &witness->seat[i], witness->seat[i].position, since);
 }
 
 uint64_t spm_witness_version(const struct spm_witness *witness, uint32_t event)
@@ -287,5 +294,5 @@ void spm_witness_saw_event(struct spm_witness *witness, uint32_t event, uint64_t
         }
         spm_witness_join(witness, witness->host, mark->clock);
         /* A stream that is muted keeps its seat, and positions there only grow. */
-        end_mute(witness, &witness->seat[mark->seat], mark->position);
+        end_mute(witness, &witness->seat[mark->seat], mark->position, witness->age);
 }

@@ -32,6 +32,7 @@ struct spm_seat {
         enum spm_stream_kind kind;
         uint64_t position; /* of what was submitted last */
         uint64_t muted;    /* of the last that can still wait for anything; 0 is none */
+        uint64_t muted_at; /* when that was told */
         uint64_t age;      /* when it was last of use */
         uint64_t *next;    /* what its next work is behind */
 };

@@ -92,7 +92,8 @@ void spm_witness_wait_context(struct spm_witness *witness, uint32_t context, uin
  */
 void spm_witness_signal(struct spm_witness *witness, struct spm_actor actor);
 
-/** spm_witness_mute() - the stream is given something that can wait for anything. */
+/** spm_witness_mute() - the stream is given something that can wait for anything: told before the
+ * driver hears of it, and once more behind it. */
 void spm_witness_mute(struct spm_witness *witness, struct spm_actor actor);
 
 /** spm_witness_blur() - all that was submitted counts as complete. */
@@ -101,10 +102,14 @@ void spm_witness_blur(struct spm_witness *witness);
 /** spm_witness_give_up() - nothing is blamed any more. */
 void spm_witness_give_up(struct spm_witness *witness);
 
-/* what the host has seen: a wait has returned, or a question was answered with "done" */
+/*
+ * What the host has seen: a wait has returned, or a question was answered with "done". It began at
+ * some moment (spm_witness_now()), and what has been muted since was not waited for.
+ */
 
-void spm_witness_saw_stream(struct spm_witness *witness, struct spm_actor actor);
-void spm_witness_saw_context(struct spm_witness *witness, uint32_t context);
+uint64_t spm_witness_now(const struct spm_witness *witness);
+void spm_witness_saw_stream(struct spm_witness *witness, struct spm_actor actor, uint64_t since);
+void spm_witness_saw_context(struct spm_witness *witness, uint32_t context, uint64_t since);
 
 /** spm_witness_version() - of an event when the wait for it begins, for spm_witness_saw_event():
  * if it was recorded again meanwhile, any of its records may have been meant. */

@@ -126,10 +126,15 @@ static CUresult launch_graph(CUgraphExec graph, CUstream stream)
 
 CUresult CUDAAPI sp_on_cuGraphLaunch(CUgraphExec graph, CUstream stream)
 {
+        CUresult result;
+
         /* It may hold anything: host functions, waits for events, signals. */
         if (sp_order_is_on)
                 sp_order_unfollowed(stream);
-        return SP_ASK(launch_graph(graph, stream));
+        result = SP_ASK(launch_graph(graph, stream));
+        if (sp_order_is_on)
+                sp_order_unfollowed(stream);
+        return result;
 }
 
 CUresult CUDAAPI sp_on_cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph,

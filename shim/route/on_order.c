@@ -396,6 +396,8 @@ CUresult CUDAAPI sp_on_cuStreamWaitEvent(CUstream handle, CUevent event, unsigne
         start_wait(&waiting, waiter, event);
         result = sp_driver.cuStreamWaitEvent(handle, event, flags);
         sp_submit_leave(self);
+        if (sp_order_is_on)
+                sp_order_wait(handle, sp_event_find(event));
         /* Waiting for a captured event draws the stream into the capture: no order was made. */
         finish_wait(&waiting,
                     stream && sp_stream_captures(stream) ? CUDA_ERROR_NOT_PERMITTED : result);

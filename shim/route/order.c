@@ -160,17 +160,16 @@ void sp_order_wait_context(spm_event event, spm_context context)
 
 uint64_t sp_order_version(struct spm_scope scope)
 {
-        uint64_t version;
+        const struct spm_witness *entered = sp_witness_enter();
+        uint64_t version = scope.kind == SPM_SCOPE_EVENT ? spm_witness_version(entered, scope.id)
+                                                         : spm_witness_now(entered);
 
-        if (scope.kind != SPM_SCOPE_EVENT || !scope.id)
-                return 0;
-        version = spm_witness_version(sp_witness_enter(), scope.id);
         sp_witness_leave();
         return version;
 }
 
 static void saw_stream(struct spm_witness *entered, const struct sp_context *context,
-                       spm_stream stream)
+                       spm_stream stream, uint64_t since)
 {
         bool is_legacy = context && context->legacy == stream;
         struct spm_actor actor = {
@@ -180,7 +179,7 @@ static void saw_stream(struct spm_witness *entered, const struct sp_context *con
                 .kind = is_legacy ? SPM_STREAM_LEGACY : SPM_STREAM_BLOCKING,
         };
 
-        spm_witness_saw_stream(entered, actor);
+        spm_witness_saw_stream(entered, actor, since);
 }
 
 void sp_order_saw(const struct sp_context *context, struct spm_scope scope, uint64_t version)
@@ -190,9 +189,9 @@ void sp_order_saw(const struct sp_context *context, struct spm_scope scope, uint
         if (!scope.id)
                 spm_witness_blur(entered);
         else if (scope.kind == SPM_SCOPE_STREAM)
-                saw_stream(entered, context, scope.id);
+                saw_stream(entered, context, scope.id, version);
         else if (scope.kind == SPM_SCOPE_CONTEXT)
-                spm_witness_saw_context(entered, scope.id);
+                spm_witness_saw_context(entered, scope.id, version);
         else
                 spm_witness_saw_event(entered, scope.id, version);
         sp_witness_leave();

@@ -43,6 +43,7 @@ struct sp_order_call {
         CUstream target;
         struct spm_actor actor; /* of stream 0: not looked at */
         bool is_sync;           /* a copy or a set without a stream */
+        bool waits;             /* for anything, which may be submitted later */
         bool is_word;           /* it waits for a value or writes one, as others may at any time */
         bool reads_early;       /* it may have read before the stream is so far */
         bool is_waited_for;     /* the host waits until it is done */
@@ -95,18 +96,20 @@ void sp_order_record(spm_event event, CUstream target) SP_COLD;
 void sp_order_record_context(spm_event event, spm_context context) SP_COLD;
 void sp_order_taint(spm_event event, bool forever) SP_COLD;
 
-/** sp_order_wait() - before the driver hears of it. @event: 0 if it was never recorded. */
+/** sp_order_wait() - before the driver hears of it, and once more behind it. @event: 0 if it was
+ * never recorded. */
 void sp_order_wait(CUstream target, spm_event event) SP_COLD;
 void sp_order_wait_context(spm_event event, spm_context context) SP_COLD;
 
-/** sp_order_version() - of an event, when the host begins to wait for it. */
+/** sp_order_version() - when the host begins to wait for something, for sp_order_saw(). */
 uint64_t sp_order_version(struct spm_scope scope) SP_COLD;
 
 /** sp_order_saw() - the host has seen the end of something; @context may be NULL. */
 void sp_order_saw(const struct sp_context *context, struct spm_scope scope,
                   uint64_t version) SP_COLD;
 
-/** sp_order_unfollowed() - a stream is given what can wait for anything, and tell anybody. */
+/** sp_order_unfollowed() - a stream is given what can wait for anything, and tell anybody: before
+ * the driver hears of it, and once more behind it. */
 void sp_order_unfollowed(CUstream target) SP_COLD;
 
 /** sp_order_blur() - all that was submitted counts as complete. */

@@ -127,6 +127,7 @@ void sp_order_begin(struct sp_order_call *call, const char *function, CUstream t
         call->function = function;
         call->target = target;
         call->is_sync = begins(function, "cuMem") && !is_async(function);
+        call->waits = effect->waits;
         call->is_word = effect->waits || effect->signals;
         call->reads_early = reads_early(function);
         call->is_waited_for = is_waited_for(function);
@@ -152,9 +153,11 @@ void sp_order_end(struct sp_order_call *call, CUresult result)
 
         sp_order_now = NULL;
         if (result != CUDA_SUCCESS || !call->actor.stream ||
-            !(call->touches || is_waited || call->is_barrier))
+            !(call->touches || is_waited || call->is_barrier || call->waits))
                 return;
         witness = sp_witness_enter();
+        if (call->waits)
+                spm_witness_mute(witness, call->actor);
         sp_order_remember(witness, call);
         /* Not all of that is certain, so it ends no silence. */
         if (is_waited)

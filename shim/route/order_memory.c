@@ -138,9 +138,12 @@ static CUresult ask(uint32_t number, CUstream *handle)
         CUstreamCaptureMode mode;
         struct spm_actor actor;
         CUresult result;
+        uint64_t since;
 
         if (!stream)
                 return CUDA_ERROR_INVALID_HANDLE;
+        since = spm_witness_now(sp_witness_enter());
+        sp_witness_leave();
         actor = sp_order_actor_of(stream);
         *handle = stream->handle;
         mode = sp_bracket_open();
@@ -149,7 +152,7 @@ static CUresult ask(uint32_t number, CUstream *handle)
         sp_stream_leave(stream);
         if (result != CUDA_SUCCESS)
                 return result;
-        spm_witness_saw_stream(sp_witness_enter(), actor);
+        spm_witness_saw_stream(sp_witness_enter(), actor, since);
         sp_witness_leave();
         return CUDA_SUCCESS;
 }

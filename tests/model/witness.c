@@ -122,7 +122,7 @@ Test(witness, a_synchronous_free_waits_for_one_context)
         cr_expect_eq(spm_witness_look_sync_free(witness, 1, block).hazard, SPM_HAZARD_NONE);
         cr_expect_eq(spm_witness_look_sync_free(witness, 2, block).hazard, SPM_HAZARD_SYNC_FREE);
         cr_expect_eq(spm_witness_look_sync_free(witness, 0, block).hazard, SPM_HAZARD_SYNC_FREE);
-        spm_witness_saw_stream(witness, a);
+        spm_witness_saw_stream(witness, a, spm_witness_now(witness));
         cr_expect_eq(spm_witness_look_sync_free(witness, 0, block).hazard, SPM_HAZARD_NONE);
 }
 
@@ -133,10 +133,10 @@ Test(witness, nothing_is_blamed_until_the_host_has_seen_what_can_wait_for_anythi
         use(a, &writes);
         spm_witness_mute(witness, b);
         cr_expect_eq(use(b, &writes).hazard, SPM_HAZARD_NONE);
-        spm_witness_saw_stream(witness, a);
+        spm_witness_saw_stream(witness, a, spm_witness_now(witness));
         use(a, &writes);
         cr_expect_eq(use(b, &writes).hazard, SPM_HAZARD_NONE);
-        spm_witness_saw_stream(witness, b);
+        spm_witness_saw_stream(witness, b, spm_witness_now(witness));
         cr_expect_eq(use(a, &writes).hazard, SPM_HAZARD_NONE, "all that was before is complete");
         cr_expect_eq(use(b, &writes).hazard, SPM_HAZARD_RACE);
 }
@@ -155,7 +155,7 @@ Test(witness, who_has_given_up_says_nothing_any_more)
         spm_witness_give_up(witness);
         cr_expect_eq(use(b, &writes).hazard, SPM_HAZARD_NONE);
         cr_expect_eq(spm_witness_look_sync_free(witness, 0, block).hazard, SPM_HAZARD_NONE);
-        spm_witness_saw_context(witness, 1);
+        spm_witness_saw_context(witness, 1, spm_witness_now(witness));
         use(a, &writes);
         cr_expect_eq(use(b, &writes).hazard, SPM_HAZARD_NONE);
 }
@@ -194,7 +194,7 @@ Test(witness, where_no_stream_can_be_forgotten_it_gives_up)
         start_with((struct spm_witness_config){.streams = 1});
         spm_witness_mute(witness, a);
         spm_witness_submit(witness, b);
-        spm_witness_saw_stream(witness, a);
+        spm_witness_saw_stream(witness, a, spm_witness_now(witness));
         use(a, &writes);
         cr_expect_eq(use(b, &writes).hazard, SPM_HAZARD_NONE);
 }
@@ -223,7 +223,7 @@ Test(witness, of_many_streams_that_use_a_block_the_oldest_is_forgotten)
                 if (i == 0)
                         spm_witness_record(witness, 1, each);
                 else
-                        spm_witness_saw_stream(witness, each);
+                        spm_witness_saw_stream(witness, each, spm_witness_now(witness));
         }
         cr_expect_eq(use(a, &writes).hazard, SPM_HAZARD_NONE);
 }

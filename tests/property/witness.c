@@ -79,12 +79,13 @@ static void step_see(int stream, int event)
 {
         switch (chance(5)) {
         case 0:
-                spm_witness_saw_context(run.witness, actors[stream].context);
+                spm_witness_saw_context(run.witness, actors[stream].context,
+                                        spm_witness_now(run.witness));
                 edges_see_context(&run.edges, actors[stream].context);
                 break;
         case 1:
         case 2:
-                spm_witness_saw_stream(run.witness, actors[stream]);
+                spm_witness_saw_stream(run.witness, actors[stream], spm_witness_now(run.witness));
                 edges_see_stream(&run.edges, stream);
                 break;
         default:
@@ -110,13 +111,29 @@ static void step_see_late(int event)
         }
 }
 
+/* Likewise for a stream, which may be given more meanwhile. */
+static void step_see_stream_late(int stream)
+{
+        if (run.since == 0) {
+                run.waited_stream = stream;
+                run.waited_last = run.edges.last[stream];
+                run.since = spm_witness_now(run.witness);
+        } else {
+                spm_witness_saw_stream(run.witness, actors[run.waited_stream], run.since);
+                edges_see(&run.edges, run.waited_last);
+                run.since = 0;
+        }
+}
+
 /* Of these the graph has an edge when it turns out so; the witness does not hear of that. */
 static void step_unfollowed(int stream, int event)
 {
         int node;
 
-        switch (chance(6)) {
+        switch (chance(8)) {
         case 0:
+                if (run.since && chance(2))
+                        stream = run.waited_stream;
                 spm_witness_mute(run.witness, actors[stream]);
                 edges_wait_for_anything(&run.edges, stream);
                 break;
@@ -127,9 +144,14 @@ static void step_unfollowed(int stream, int event)
                         edges_see(&run.edges, node);
                 break;
         case 2:
+        case 5:
                 run.is_shared[event] |= chance(2);
                 spm_witness_taint(run.witness, (uint32_t)event + 1, run.is_shared[event]);
                 run.is_known[event] = false;
+                break;
+        case 3:
+        case 4:
+                step_see_stream_late(stream);
                 break;
         default:
                 step_see_late(event);
@@ -149,7 +171,7 @@ static void turn_out(void)
 static void step(void)
 {
         int stream = chance(STREAMS), event = chance(EDGES_EVENTS), block = chance(BLOCKS);
-        int what = chance(run.is_exact ? 100 : 118);
+        int what = chance(run.is_exact ? 100 : 120);
 
         if (what < 40)
                 step_use(stream, block);

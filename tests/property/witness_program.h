@@ -46,6 +46,9 @@ struct program {
         int waited;                   /* an event that the host began to wait for */
         int waited_node;
         uint64_t version;
+        int waited_stream; /* likewise a stream; @since is 0: none */
+        int waited_last;
+        uint64_t since;
         char failure[160];
 };
 
