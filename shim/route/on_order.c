@@ -288,10 +288,11 @@ static void finish_record(struct recording *recording, CUresult result)
 static SP_COLD void order_record(const struct recording *recording, CUevent event, CUstream handle,
                                  CUresult result)
 {
-        spm_event known = result == CUDA_SUCCESS && sp_life_is_on() ? sp_event_find(event) : 0;
+        spm_event known;
 
         if (result != CUDA_SUCCESS || !sp_life_is_on())
                 return;
+        known = sp_event_find(event);
         if (!known)
                 sp_order_give_up("an event was recorded that is not known");
         else if (recording->in_capture)
