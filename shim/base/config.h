@@ -31,7 +31,7 @@ enum sp_growth { SP_GROWTH_BALANCED, SP_GROWTH_SPEED, SP_GROWTH_TIGHT };
 /* Bits of report_on. */
 enum { SP_ON_EXIT = 1, SP_ON_ERROR = 2, SP_ON_ABORT = 4, SP_ON_USR1 = 8, SP_ON_USR2 = 16 };
 /* Bits of check; "off" stands for nothing. */
-enum { SP_CHECK_OFF = 1, SP_CHECK_USES = 2, SP_CHECK_ARGUMENTS = 4 };
+enum { SP_CHECK_OFF = 1, SP_CHECK_USES = 2, SP_CHECK_ARGUMENTS = 4, SP_CHECK_ORDER = 8 };
 /* Bits of poison. */
 enum { SP_POISON_ALLOC = 1, SP_POISON_FREE = 2 };
 enum sp_format { SP_FORMAT_AUTO, SP_FORMAT_TEXT, SP_FORMAT_JSON, SP_FORMAT_SARIF };

@@ -27,6 +27,7 @@ enum sp_lock_rank {
         SP_RANK_MODEL,   /* the model and the ledger              (track/model_lock.c) */
         SP_RANK_EXPORT,  /* what other processes may open         (track/export.c) */
         SP_RANK_STAMP,   /* events that are free for stamps       (stamp/) */
+        SP_RANK_WITNESS, /* who is blamed for stream order        (route/order.c) */
         SP_RANK_STACK,   /* call stacks that are kept             (track/stack.c) */
         SP_RANK_KERNEL,  /* what kernels take                     (track/signature.c) */
         SP_RANK_REPORT,  /* the report while it is written        (report/) */

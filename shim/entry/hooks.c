@@ -23,6 +23,7 @@
 #include "base/lock.h"
 #include "driver/driver.h"
 #include "route/arguments.h"
+#include "route/order.h"
 #include "route/perform.h"
 #include "route/route.h"
 #include "route/uses.h"
@@ -119,27 +120,19 @@ static SP_COLD CUresult refuse(void)
 
 #include "route/arguments.def"
 
-/* What a launch or a copy is given is looked at on request, before the driver hears of it. */
-#define LOOK_LAUNCH(name, symbol, target)                                                          \
+/* What a launch or a copy is given is looked at on request, before the driver hears of it, and so
+ * is the order of all that is submitted. */
+#define IS_LOOKED_AT_LAUNCH sp_launches_are_looked_at
+#define IS_LOOKED_AT_COPY   sp_uses_are_looked_at
+#define LOOK_LAUNCH(symbol, target)                                                                \
         do {                                                                                       \
-                const char *const called = name;                                                   \
-                                                                                                   \
-                if (!sp_arguments_are_looked_at)                                                   \
-                        break;                                                                     \
-                sp_caller = __builtin_return_address(0);                                           \
-                ARGUMENTS_##symbol(target);                                                        \
+                if (sp_arguments_are_looked_at)                                                    \
+                        ARGUMENTS_##symbol(target);                                                \
         } while (0)
-#define LOOK_COPY(name, symbol, target)                                                            \
-        do {                                                                                       \
-                const char *const called = name;                                                   \
-                                                                                                   \
-                if (!sp_uses_are_looked_at)                                                        \
-                        break;                                                                     \
-                sp_caller = __builtin_return_address(0);                                           \
-                USES_##symbol;                                                                     \
-        } while (0)
+#define LOOK_COPY(symbol, target) USES_##symbol
 
-/* The second try is a function of its own: the first one has nothing to remember for it. */
+/* The second try, and the one that is looked at, are functions of their own: the first one has
+ * nothing to remember for them. */
 #define SP_EACH_SUBMIT(api, symbol, since, suffix, kind, params, raw_args, target)                 \
         static inline CUresult submit_##symbol##suffix params                                      \
         {                                                                                          \
@@ -153,7 +146,23 @@ static SP_COLD CUresult refuse(void)
         }                                                                                          \
         static SP_COLD CUresult resubmit_##symbol##suffix params                                   \
         {                                                                                          \
-                return sp_relieve() ? submit_##symbol##suffix raw_args : CUDA_ERROR_OUT_OF_MEMORY; \
+                return submit_##symbol##suffix raw_args;                                           \
+        }                                                                                          \
+        static SP_COLD CUresult looked_at_##symbol##suffix params                                  \
+        {                                                                                          \
+                const char *const called = #api;                                                   \
+                struct sp_order_call call;                                                         \
+                CUresult result;                                                                   \
+                                                                                                   \
+                if (sp_order_is_on)                                                                \
+                        sp_order_begin(&call, called, target);                                     \
+                LOOK_##kind(symbol, target);                                                       \
+                result = resubmit_##symbol##suffix raw_args;                                       \
+                if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())                            \
+                        result = resubmit_##symbol##suffix raw_args;                               \
+                if (sp_order_is_on)                                                                \
+                        sp_order_end(&call, result);                                               \
+                return result;                                                                     \
         }                                                                                          \
         CUresult CUDAAPI symbol##suffix params                                                     \
         {                                                                                          \
@@ -165,9 +174,12 @@ static SP_COLD CUresult refuse(void)
                                                         : refuse();                                \
                 if (!sp_driver.symbol##suffix)                                                     \
                         return refuse();                                                           \
-                LOOK_##kind(#api, symbol, target);                                                 \
+                if (IS_LOOKED_AT_##kind) {                                                         \
+                        sp_caller = __builtin_return_address(0);                                   \
+                        return looked_at_##symbol##suffix raw_args;                                \
+                }                                                                                  \
                 result = submit_##symbol##suffix raw_args;                                         \
-                if (result == CUDA_ERROR_OUT_OF_MEMORY)                                            \
+                if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())                            \
                         return resubmit_##symbol##suffix raw_args;                                 \
                 return result;                                                                     \
         }

@@ -28,6 +28,7 @@
 #include "report/spot.h"
 #include "report/suppress.h"
 #include "route/arguments.h"
+#include "route/order.h"
 #include "route/route.h"
 #include "route/uses.h"
 #include "track/stack.h"
@@ -64,8 +65,11 @@ bool sp_life_start(void)
                 sp_config_help();
         on = is_wanted(config) && sp_stack_start(&config->stack) && sp_route_start();
         if (on) {
-                sp_uses_are_looked_at = config->check & SP_CHECK_USES;
+                sp_uses_are_looked_at = config->check & (SP_CHECK_USES | SP_CHECK_ORDER);
                 sp_arguments_start();
+                if (config->check & SP_CHECK_ORDER)
+                        sp_order_start();
+                sp_launches_are_looked_at = sp_arguments_are_looked_at || sp_order_is_on;
                 pthread_atfork(NULL, NULL, sp_life_child);
                 atexit(sp_life_leaving);
                 sp_report_occasions_start();

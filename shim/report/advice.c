@@ -13,10 +13,32 @@ static const struct sp_advice advices[] = {
                                       "Allocate what is used, or use less: what lies behind may be "
                                       "somebody else's.",
                                       true},
+        [SP_FINDING_USE_BEFORE_ALLOC] = {"use-before-alloc", "Used before it was allocated",
+                                         "Let the stream that uses it wait for an event recorded "
+                                         "behind the allocation: before, the memory may be "
+                                         "somebody else's.",
+                                         true},
+        [SP_FINDING_RACE] = {"race", "Used on two streams in no order",
+                             "Let the later stream wait for an event recorded behind the earlier "
+                             "use: one of them writes what the other touches.",
+                             true},
         [SP_FINDING_OVERRUN] = {"overrun", "Written past its end",
                                 "Allocate what is written, or write less: it was seen when the "
                                 "block was freed, and done before.",
                                 true},
+        [SP_FINDING_FREE_BEFORE_USE] = {"free-before-use", "Freed while another stream uses it",
+                                        "Let the stream that frees wait for an event recorded "
+                                        "behind the use (in PyTorch: record_stream()): the memory "
+                                        "may be somebody else's before the use is done.",
+                                        true},
+        [SP_FINDING_FREE_BEFORE_ALLOC] = {"free-before-alloc", "Freed before it was allocated",
+                                          "Let the stream that frees wait for an event recorded "
+                                          "behind the allocation, or free on that stream.",
+                                          true},
+        [SP_FINDING_SYNC_FREE] = {"sync-free", "Freed at once while in use",
+                                  "Wait for the stream that uses it, or free it in its order "
+                                  "(cuMemFreeAsync): cuMemFree does not wait for it.",
+                                  true},
         [SP_FINDING_DOUBLE_FREE] = {"double-free", "Freed twice",
                                     "One of the two frees is too many: after the first the memory "
                                     "may be somebody else's.",

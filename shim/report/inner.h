@@ -10,6 +10,7 @@
  *   text.c     for people, with text_findings.c
  *   advice.c   what a kind of finding is called, and what is to be done
  *   json.c     for programs, with json_place.c
+ *   order.c    of the order of streams: what is not behind what
  *   sarif.c    for tools that show findings beside the code
  *   uses.c     of a copy or a set: what it touched
  *   words.c    values of JSON, for both
@@ -200,6 +201,13 @@ void sp_argument_text(struct sp_text *text, const struct sp_finding *finding);
 
 /** sp_argument_json() - a member of the finding; null but for an argument. */
 void sp_argument_json(struct sp_text *text, const struct sp_finding *finding);
+
+/** sp_order_text() - "on stream 0x55d0"; sp_order_text_earlier(): what it is not behind. */
+void sp_order_text(struct sp_text *text, const struct sp_finding *finding);
+void sp_order_text_earlier(struct sp_text *text, const struct sp_finding *finding);
+
+/** sp_order_json() - a member of the finding; null if it is not of the order of streams. */
+void sp_order_json(struct sp_text *text, const struct sp_finding *finding);
 
 /** sp_overrun_json() - a member of the finding; null but for an overrun. */
 void sp_overrun_json(struct sp_text *text, const struct sp_finding *finding);

@@ -44,7 +44,8 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         sp_words_text(text, "kind", sp_finding_name(finding->kind));
         sp_text_add(text, ", ");
         sp_words_text(text, "function", finding->function);
-        if (sp_finding_is_use(finding) || sp_finding_is_argument(finding))
+        if (sp_finding_is_use(finding) || sp_finding_is_argument(finding) ||
+            sp_finding_is_order(finding))
                 sp_text_add(text, ", \"result\": null, ");
         else
                 sp_text_add(text, ", \"result\": %d, ", finding->result);
@@ -71,6 +72,7 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         sp_use_json(text, finding);
         sp_overrun_json(text, finding);
         sp_argument_json(text, finding);
+        sp_order_json(text, finding);
         sp_text_add(text, "}");
 }
 

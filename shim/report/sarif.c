@@ -150,7 +150,7 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding, 
         sp_text_init(&words, words_bytes, sizeof(words_bytes));
         sp_text_add(&words, "%s: %s(0x%llx)", sp_advice(finding->kind)->title, finding->function,
                     (unsigned long long)finding->address);
-        if (sp_finding_is_use(finding))
+        if (sp_finding_is_use(finding) && finding->touched)
                 sp_text_add(&words, " %s %llu bytes", finding->is_write ? "writes" : "reads",
                             (unsigned long long)finding->touched);
         if (finding->kind == SP_FINDING_OUT_OF_BOUNDS || finding->kind == SP_FINDING_OVERRUN)
@@ -174,6 +174,8 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding, 
                 add_related(text, "allocated here", block->site, id++);
                 if (finding->freed_by)
                         add_related(text, "freed before here", finding->freed_at, id++);
+                if (sp_finding_is_order(finding) && finding->earlier != SP_EARLIER_ALLOC)
+                        add_related(text, "not behind what is here", finding->earlier_at, id++);
                 sp_text_add(text, "]");
         }
         sp_text_add(text, "}");

@@ -69,8 +69,10 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
                 sp_text_add(text, "seen here");
         else if (sp_finding_is_argument(finding))
                 sp_argument_text(text, finding);
-        else
+        else if (!sp_finding_is_order(finding))
                 sp_text_add(text, "%s (%d)", result_words(finding->result), finding->result);
+        if (sp_finding_is_order(finding))
+                sp_order_text(text, finding);
         if (finding->times > 1)
                 sp_text_add(text, ", %llu times", (unsigned long long)finding->times);
         add_place(text, finding->site);
@@ -78,6 +80,10 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
                 sp_use_text_more(text, finding);
         if (!finding->has_block)
                 return;
+        if (sp_finding_is_order(finding)) {
+                sp_order_text_earlier(text, finding);
+                add_place(text, finding->earlier_at);
+        }
         if (finding->freed_by) {
                 sp_text_add(text, "    freed before by %s", finding->freed_by);
                 add_place(text, finding->freed_at);

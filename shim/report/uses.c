@@ -14,8 +14,11 @@ static const char *plural(uint64_t count)
 
 void sp_use_text(struct sp_text *text, const struct sp_finding *finding)
 {
-        sp_text_add(text, "%s %llu byte%s", finding->is_write ? "writes" : "reads",
-                    (unsigned long long)finding->touched, plural(finding->touched));
+        if (finding->is_argument)
+                sp_text_add(text, "is an argument");
+        else
+                sp_text_add(text, "%s %llu byte%s", finding->is_write ? "writes" : "reads",
+                            (unsigned long long)finding->touched, plural(finding->touched));
 }
 
 /* How far it goes is told in bytes: the size of the block, which follows, may be rounded. */
@@ -50,7 +53,10 @@ void sp_use_json(struct sp_text *text, const struct sp_finding *finding)
                 return;
         }
         sp_text_add(text, "{");
-        sp_words_text(text, "access", finding->is_write ? "write" : "read");
+        sp_words_text(text, "access",
+                      finding->is_argument ? "argument"
+                      : finding->is_write  ? "write"
+                                           : "read");
         sp_text_add(text, ", ");
         sp_words_number(text, "bytes", finding->touched);
         if (finding->kind == SP_FINDING_OUT_OF_BOUNDS) {

@@ -30,6 +30,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "route/order.h"
 #include "route/uses.h"
 #include "track/signature.h"
 
@@ -39,6 +40,7 @@
 #define HIGHEST ((uint64_t)1 << 57)
 
 bool sp_arguments_are_looked_at;
+bool sp_launches_are_looked_at;
 
 void sp_arguments_start(void)
 {
@@ -138,12 +140,6 @@ static bool is_end_of_given(const struct launch *launch, uint64_t value)
         return false;
 }
 
-/* An address in a live block of the pools, which is no mistake by itself. */
-static void argument_use(CUstream stream, uint64_t address)
-{
-        (void)stream, (void)address;
-}
-
 static bool is_freed(const struct launch *launch, uint64_t value, struct sp_finding *finding)
 {
         CUdeviceptr base;
@@ -151,7 +147,9 @@ static bool is_freed(const struct launch *launch, uint64_t value, struct sp_find
 
         switch (sp_ledger_pooled(value, finding)) {
         case SP_POOLED_LIVE:
-                argument_use(launch->stream, value);
+                /* No mistake by itself. */
+                if (sp_order_is_on)
+                        sp_order_use(launch->stream, value, 0, SPM_USE_ARGUMENT);
                 return false;
         case SP_POOLED_FREE:
                 return finding->has_block;

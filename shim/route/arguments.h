@@ -18,6 +18,9 @@
 /* Written once, before the shim is on. */
 extern bool sp_arguments_are_looked_at;
 
+/* Likewise: is a launch looked at at all, for its arguments or for the order of streams? */
+extern bool sp_launches_are_looked_at;
+
 /** sp_arguments_start() - at start, by what the option says and the driver can. */
 void sp_arguments_start(void);
 

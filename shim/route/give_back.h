@@ -9,6 +9,7 @@
  * result, says what becomes of the entry.
  */
 
+#include "route/order.h"
 #include "track/ledger.h"
 
 #define SP_GIVE_BACK(space, object, name, call)                                                    \
@@ -17,6 +18,9 @@
                 struct sp_ledger_entry entry;                                                      \
                 bool known = sp_ledger_take((space), given, &entry);                               \
                 CUresult answer = (call);                                                          \
+                /* It may have waited for anything. */                                             \
+                if (sp_order_is_on)                                                                \
+                        sp_order_blur();                                                           \
                 sp_ledger_free_ended(known ? &entry : NULL, (space), given, (name), answer);       \
                 answer;                                                                            \
         })

@@ -6,6 +6,7 @@
 
 #include "base/thread.h"
 #include "route/guard.h"
+#include "route/order.h"
 
 #define ENVY_MAX 256 /* then the place goes to whoever asks next */
 
@@ -59,7 +60,7 @@ struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsi
 
         /* What is at hand is given out unasked, so nothing is where a call may be made to fail, or
          * there is more to do. */
-        if (!own && !sp_attends())
+        if (!own && !sp_attends() && !sp_order_is_on)
                 own = settle();
         hand = own ? sp_hand_place(own, stream->handle) : NULL;
         if (!hand || stream->handle == CU_STREAM_LEGACY || stream->handle == CU_STREAM_PER_THREAD)

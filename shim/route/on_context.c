@@ -15,6 +15,7 @@
  */
 
 #include "base/life.h"
+#include "route/order.h"
 #include "route/perform.h"
 #include "route/route.h"
 #include "route/work.h"
@@ -101,6 +102,9 @@ static void finish_end(struct sp_context *context, bool ended)
 {
         if (!context || !sp_context_finish_end(context, ended))
                 return;
+        /* What was its work is gone, and the rest may have been waited for. */
+        if (sp_order_is_on)
+                sp_order_blur();
         if (context->is_primary && !atomic_exchange(&context->device->primary_down, true))
                 atomic_fetch_add(&sp_primaries_down, 1);
         sp_epoch_end();

@@ -17,6 +17,7 @@
 
 #include "base/life.h"
 #include "route/arguments.h"
+#include "route/order.h"
 #include "route/perform.h"
 #include "route/route.h"
 #include "route/work.h"
@@ -34,6 +35,8 @@ static void taint(CUevent handle, bool forever)
                 return;
         spm_event_taint(sp_model_enter(), event, forever);
         sp_model_leave();
+        if (sp_order_is_on)
+                sp_order_taint(event, forever);
 }
 
 static void taint_launch_events(const CUlaunchConfig *config)
@@ -63,13 +66,30 @@ static CUresult launch(const CUlaunchConfig *config, CUfunction f, void **params
         return result;
 }
 
+static SP_COLD CUresult launch_looked_at(const CUlaunchConfig *config, CUfunction f, void **params,
+                                         void **extra)
+{
+        static const char called[] = "cuLaunchKernelEx";
+        struct sp_order_call call;
+        CUresult result;
+
+        if (sp_order_is_on)
+                sp_order_begin(&call, called, config->hStream);
+        if (sp_arguments_are_looked_at)
+                sp_argument_look(called, f, config->hStream, params, extra);
+        result = SP_ASK(launch(config, f, params, extra));
+        if (sp_order_is_on)
+                sp_order_end(&call, result);
+        return result;
+}
+
 CUresult CUDAAPI sp_on_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params,
                                         void **extra)
 {
         if (config && config->attrs)
                 taint_launch_events(config);
-        if (sp_arguments_are_looked_at && config)
-                sp_argument_look("cuLaunchKernelEx", f, config->hStream, params, extra);
+        if (sp_launches_are_looked_at && config)
+                return launch_looked_at(config, f, params, extra);
         return SP_ASK(launch(config, f, params, extra));
 }
 
@@ -100,6 +120,8 @@ CUresult CUDAAPI sp_on_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *
 {
         if (sp_arguments_are_looked_at)
                 look_at_all(list, count);
+        for (unsigned int i = 0; sp_order_is_on && list && i < count; i++)
+                sp_order_submit(list[i].hStream ? list[i].hStream : CU_STREAM_LEGACY);
         return SP_ASK(launch_on_all(list, count, flags));
 }
 
@@ -120,7 +142,15 @@ static CUresult launch_graph(CUgraphExec graph, CUstream stream)
 
 CUresult CUDAAPI sp_on_cuGraphLaunch(CUgraphExec graph, CUstream stream)
 {
-        return SP_ASK(launch_graph(graph, stream));
+        CUresult result;
+
+        /* It may hold anything: host functions, waits for events, signals. */
+        if (sp_order_is_on)
+                sp_order_unfollowed(stream);
+        result = SP_ASK(launch_graph(graph, stream));
+        if (sp_order_is_on)
+                sp_order_unfollowed(stream);
+        return result;
 }
 
 CUresult CUDAAPI sp_on_cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph,
@@ -225,6 +255,8 @@ CUresult CUDAAPI sp_on_cuGreenCtxRecordEvent(CUgreenCtx green, CUevent event)
 CUresult CUDAAPI sp_on_cuGreenCtxWaitEvent(CUgreenCtx green, CUevent event)
 {
         sp_work_blur();
+        if (sp_order_is_on)
+                sp_order_give_up("a green context waits for an event");
         return sp_driver.cuGreenCtxWaitEvent(green, event);
 }
 #endif

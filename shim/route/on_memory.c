@@ -43,6 +43,7 @@
 #include "route/fault.h"
 #include "route/guard.h"
 #include "route/hand.h"
+#include "route/order.h"
 #include "route/perform.h"
 #include "route/tick.h"
 #include "route/whole.h"
@@ -131,6 +132,8 @@ CUresult CUDAAPI sp_on_cuMemFree_v2(CUdeviceptr address)
                 if (result != CUDA_SUCCESS)
                         return refuse_as(address, "cuMemFree", result);
         }
+        if (sp_order_is_on)
+                sp_order_free_sync(address);
         if (sp_guards())
                 sp_guard_free(address);
         /* 2. Into limbo: it waits there for everything its context had submitted. 3. No block of
@@ -328,6 +331,8 @@ static CUresult forward_alloc_async(CUdeviceptr *pointer, size_t size, CUstream 
         if (stream)
                 shadow = sp_mirror_alloc(stream->context->device->async_pool, stream->model, size);
         sp_ask_write_down(&ask, *pointer, stream ? stream->context : NULL, shadow);
+        if (sp_order_is_on)
+                sp_order_alloc(handle, "cuMemAllocAsync", *pointer);
         return result;
 }
 
@@ -372,6 +377,8 @@ CUresult CUDAAPI sp_on_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstre
                                                    sp_route_current_pool(stream->context->device));
         if (sp_guards())
                 sp_guard_served_on(stream, &block);
+        if (sp_order_is_on)
+                sp_order_alloc(handle, "cuMemAllocAsync", block.address);
         if (block.unseen)
                 atomic_store_explicit(&stream->owes, true, memory_order_relaxed);
         *pointer = block.address;
@@ -389,8 +396,11 @@ static CUresult forward_alloc_from_pool(CUdeviceptr *pointer, size_t size, CUmem
 
         ask.pooled = pooled;
         result = SP_ASK_FOR(&ask, sp_driver.cuMemAllocFromPoolAsync(pointer, size, pool, handle));
-        if (result == CUDA_SUCCESS && *pointer && (!stream || !sp_stream_captures(stream)))
-                sp_ask_write_down(&ask, *pointer, stream ? stream->context : NULL, 0);
+        if (result != CUDA_SUCCESS || !*pointer || (stream && sp_stream_captures(stream)))
+                return result;
+        sp_ask_write_down(&ask, *pointer, stream ? stream->context : NULL, 0);
+        if (sp_order_is_on)
+                sp_order_alloc(handle, "cuMemAllocFromPoolAsync", *pointer);
         return result;
 }
 
@@ -409,6 +419,8 @@ CUresult CUDAAPI sp_on_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size
                 return forward_alloc_from_pool(pointer, size, pool, handle, ours);
         if (sp_guards())
                 sp_guard_served_on(stream, &block);
+        if (sp_order_is_on)
+                sp_order_alloc(handle, "cuMemAllocFromPoolAsync", block.address);
         if (block.unseen)
                 atomic_store_explicit(&stream->owes, true, memory_order_relaxed);
         *pointer = block.address;
@@ -467,6 +479,8 @@ CUresult CUDAAPI sp_on_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
                 if (result != CUDA_SUCCESS)
                         return refuse_as(address, "cuMemFreeAsync", result);
         }
+        if (sp_order_is_on)
+                sp_order_free(handle, address);
         if (stream && sp_guards())
                 sp_guard_free_on(stream, address);
         if (stream)

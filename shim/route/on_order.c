@@ -15,6 +15,7 @@
 
 #include "base/life.h"
 #include "report/counters.h"
+#include "route/order.h"
 #include "route/perform.h"
 #include "route/route.h"
 #include "route/work.h"
@@ -282,6 +283,24 @@ static void finish_record(struct recording *recording, CUresult result)
         sp_model_leave();
 }
 
+/* What was recorded in a capture says nothing, and a record that has no event here is one that is
+ * not followed. */
+static SP_COLD void order_record(const struct recording *recording, CUevent event, CUstream handle,
+                                 CUresult result)
+{
+        spm_event known;
+
+        if (result != CUDA_SUCCESS || !sp_life_is_on())
+                return;
+        known = sp_event_find(event);
+        if (!known)
+                sp_order_give_up("an event was recorded that is not known");
+        else if (recording->in_capture)
+                sp_order_taint(known, false);
+        else
+                sp_order_record(known, handle);
+}
+
 static void start_stream_record(struct recording *recording, CUevent event, CUstream handle)
 {
         struct sp_stream *stream = sp_life_is_on() ? sp_stream_of(handle) : NULL;
@@ -298,6 +317,8 @@ CUresult CUDAAPI sp_on_cuEventRecord(CUevent event, CUstream stream)
         start_stream_record(&recording, event, stream);
         result = sp_driver.cuEventRecord(event, stream);
         finish_record(&recording, result);
+        if (sp_order_is_on)
+                order_record(&recording, event, stream, result);
         return result;
 }
 
@@ -309,11 +330,16 @@ CUresult CUDAAPI sp_on_cuEventRecordWithFlags(CUevent event, CUstream stream, un
         start_stream_record(&recording, event, stream);
         result = sp_driver.cuEventRecordWithFlags(event, stream, flags);
         finish_record(&recording, result);
+        if (sp_order_is_on)
+                order_record(&recording, event, stream, result);
         /* An external record in a capture happens again at every launch of the graph (H12). */
         if (result == CUDA_SUCCESS && recording.in_capture && recording.event) {
-                spm_event_taint(sp_model_enter(), recording.event,
-                                flags & CU_EVENT_RECORD_EXTERNAL);
+                bool forever = flags & CU_EVENT_RECORD_EXTERNAL;
+
+                spm_event_taint(sp_model_enter(), recording.event, forever);
                 sp_model_leave();
+                if (sp_order_is_on)
+                        sp_order_taint(recording.event, forever);
         }
         return result;
 }
@@ -366,9 +392,13 @@ CUresult CUDAAPI sp_on_cuStreamWaitEvent(CUstream handle, CUevent event, unsigne
         CUresult result;
 
         sp_submit_mark(handle, SP_SUBMIT_LAUNCH);
+        if (sp_order_is_on)
+                sp_order_wait(handle, sp_event_find(event));
         start_wait(&waiting, waiter, event);
         result = sp_driver.cuStreamWaitEvent(handle, event, flags);
         sp_submit_leave(self);
+        if (sp_order_is_on)
+                sp_order_wait(handle, sp_event_find(event));
         /* Waiting for a captured event draws the stream into the capture: no order was made. */
         finish_wait(&waiting,
                     stream && sp_stream_captures(stream) ? CUDA_ERROR_NOT_PERMITTED : result);
@@ -385,25 +415,40 @@ static struct spm_scope whole(CUcontext handle)
         return (struct spm_scope){SPM_SCOPE_CONTEXT, context ? context->model : 0};
 }
 
+static SP_COLD void order_whole(struct spm_scope where, spm_event event,
+                                void (*tell)(spm_event event, spm_context context))
+{
+        if (where.id)
+                tell(event, where.id);
+        else
+                sp_order_give_up("a whole context is not known");
+}
+
 CUresult CUDAAPI sp_on_cuCtxRecordEvent(CUcontext context, CUevent event)
 {
+        struct spm_scope where = whole(context);
         struct recording recording;
         CUresult result;
 
-        start_record(&recording, event, whole(context), false);
+        start_record(&recording, event, where, false);
         result = sp_driver.cuCtxRecordEvent(context, event);
         finish_record(&recording, result);
+        if (sp_order_is_on && result == CUDA_SUCCESS)
+                order_whole(where, sp_event_find(event), sp_order_record_context);
         return result;
 }
 
 CUresult CUDAAPI sp_on_cuCtxWaitEvent(CUcontext context, CUevent event)
 {
+        struct spm_scope where = whole(context);
         struct waiting waiting;
         CUresult result;
 
         /* Streams that have no name here wait, too. */
         sp_work_blur();
-        start_wait(&waiting, whole(context), event);
+        if (sp_order_is_on)
+                order_whole(where, sp_event_find(event), sp_order_wait_context);
+        start_wait(&waiting, where, event);
         result = sp_driver.cuCtxWaitEvent(context, event);
         finish_wait(&waiting, result);
         return result;

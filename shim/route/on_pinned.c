@@ -28,6 +28,7 @@
 #include "base/config.h"
 #include "report/counters.h"
 #include "route/fault.h"
+#include "route/order.h"
 #include "route/perform.h"
 #include "route/tick.h"
 #include "track/held.h"
@@ -162,6 +163,9 @@ CUresult CUDAAPI sp_on_cuMemFreeHost(void *pointer)
         struct spm_actions actions;
         enum spm_status status;
 
+        /* The driver's own waits for the device, and a program may rely on that. */
+        if (sp_order_is_on)
+                sp_order_blur();
         /* In a capture, or at the end of the process, the driver may refuse, and the block stays.
          */
         if (!sp_route_is_quiet() && sp_route_owns(address)) {

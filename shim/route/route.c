@@ -7,6 +7,7 @@
 #include "base/config.h"
 #include "base/life.h"
 #include "report/occasion.h"
+#include "route/order.h"
 #include "route/perform.h"
 #include "route/tick.h"
 #include "route/work.h"
@@ -100,7 +101,9 @@ void sp_mirror_free(uint64_t shadow, enum spm_free_kind kind, spm_stream stream)
 
 void sp_sync_start(struct sp_sync *sync, struct sp_context *context, struct spm_scope scope)
 {
-        *sync = (struct sp_sync){.context = context};
+        *sync = (struct sp_sync){.context = context, .scope = scope};
+        if (sp_order_is_on)
+                sync->version = sp_order_version(scope);
         if (!scope.id || !sp_life_is_on())
                 return;
         sync->open = spm_sync_begin(sp_model_enter(), scope, &sync->ticket) == SPM_OK;
@@ -128,6 +131,8 @@ void sp_sync_finish(struct sp_sync *sync, enum spm_sync how, CUresult result)
 
         sp_context_note_result(sync->context, result);
         sp_report_if_asked();
+        if (sp_order_is_on && result == CUDA_SUCCESS)
+                sp_order_saw(sync->context, sync->scope, sync->version);
         if (!sync->open)
                 return;
         model = sp_model_enter();

@@ -115,6 +115,8 @@ struct sp_sync {
         struct sp_context *context;
         struct spm_ticket ticket;
         bool open;
+        struct spm_scope scope;
+        uint64_t version; /* for sp_order_saw() */
 };
 void sp_sync_start(struct sp_sync *sync, struct sp_context *context, struct spm_scope scope);
 void sp_sync_finish(struct sp_sync *sync, enum spm_sync how, CUresult result);

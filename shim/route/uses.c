@@ -14,12 +14,13 @@
  *
  * The order is that of the calls. A copy that is asked for after the free is late also if the
  * program holds back the stream that frees, by a value in memory that it writes behind the copy.
- * Whether a stream may use yet what another one has allocated is not asked: the model knows of less
- * order than there is, which is right for who serves memory and wrong for who blames a program.
+ * Whether a stream may use yet what another one has allocated is asked by another word of the
+ * option (order.h).
  */
 
 #include "route/uses.h"
 
+#include "route/order.h"
 #include "track/stack.h"
 
 bool sp_uses_are_looked_at;
@@ -145,7 +146,12 @@ void sp_use_look(const char *called, const struct sp_use *use)
                 .is_write = use->is_write,
         };
 
-        if (!span || !use->address || !sp_route_may_act() || !is_misuse(use, span, &finding))
+        if (!span || !use->address || !sp_route_may_act())
+                return;
+        if (sp_order_is_on)
+                sp_order_look(use, span);
+        /* Of the order alone? */
+        if (!(sp_config()->check & SP_CHECK_USES) || !is_misuse(use, span, &finding))
                 return;
         finding.site = sp_use_site();
         sp_ledger_add_finding(&finding);

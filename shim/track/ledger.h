@@ -134,16 +134,30 @@ uint64_t sp_ledger_below_peak(int device, uint64_t more);
 
 /* Worst first. */
 enum sp_finding_kind {
-        SP_FINDING_USE_AFTER_FREE, /* has no block if that was long ago, or there never was one */
-        SP_FINDING_OUT_OF_BOUNDS,  /* past the end of its block */
-        SP_FINDING_OVERRUN,        /* written past its end, as was seen when it was freed */
-        SP_FINDING_DOUBLE_FREE,    /* has no block if that was long ago */
-        SP_FINDING_WRONG_KIND,     /* alive, but not freed by this function */
-        SP_FINDING_INTERIOR,       /* inside a live allocation */
-        SP_FINDING_AFTER_CONTEXT,  /* its context was destroyed before */
-        SP_FINDING_FOREIGN,        /* never seen */
+        SP_FINDING_USE_AFTER_FREE,   /* has no block if that was long ago, or there never was one */
+        SP_FINDING_OUT_OF_BOUNDS,    /* past the end of its block */
+        SP_FINDING_USE_BEFORE_ALLOC, /* used on a stream that is not behind its allocation */
+        SP_FINDING_RACE,             /* used on two streams, and neither use is behind the other */
+        SP_FINDING_OVERRUN,          /* written past its end, as was seen when it was freed */
+        SP_FINDING_FREE_BEFORE_USE,  /* freed on a stream that is not behind a use */
+        SP_FINDING_FREE_BEFORE_ALLOC,   /* freed on a stream that is not behind its allocation */
+        SP_FINDING_SYNC_FREE,           /* freed at once, and a use is not complete */
+        SP_FINDING_DOUBLE_FREE,         /* has no block if that was long ago */
+        SP_FINDING_WRONG_KIND,          /* alive, but not freed by this function */
+        SP_FINDING_INTERIOR,            /* inside a live allocation */
+        SP_FINDING_AFTER_CONTEXT,       /* its context was destroyed before */
+        SP_FINDING_FOREIGN,             /* never seen */
         SP_FINDING_ARGUMENT_AFTER_FREE, /* given to a kernel, which may not have used it */
         SP_FINDING_COUNT,
+};
+
+/* What is not behind what. */
+enum sp_earlier_kind {
+        SP_EARLIER_NONE,
+        SP_EARLIER_ALLOC,
+        SP_EARLIER_READ,
+        SP_EARLIER_WRITE,
+        SP_EARLIER_ARGUMENT, /* it was given, and perhaps not used */
 };
 
 struct sp_finding {
@@ -160,6 +174,12 @@ struct sp_finding {
         /* Of uses; else 0. */
         uint64_t touched; /* bytes in all */
         bool is_write;
+        bool is_argument; /* given, and perhaps not used */
+        /* Of the order of streams; else 0. Handles of streams, 0 for the host. */
+        enum sp_earlier_kind earlier;
+        uint64_t stream, earlier_stream;
+        const char *earlier_by;
+        const void *earlier_at;
         /* OUT_OF_BOUNDS and OVERRUN; else 0. */
         uint64_t outside; /* the first byte that is not the block's, from its start */
         uint64_t beyond;  /* how many bytes behind the block's end the last one is */
@@ -171,7 +191,13 @@ struct sp_finding {
 /** sp_finding_is_use() - of memory that was touched? The others are of frees. */
 static inline bool sp_finding_is_use(const struct sp_finding *finding)
 {
-        return finding->kind <= SP_FINDING_OUT_OF_BOUNDS;
+        return finding->kind <= SP_FINDING_RACE;
+}
+
+/** sp_finding_is_order() - of the order of streams? Noted before the driver hears of the call. */
+static inline bool sp_finding_is_order(const struct sp_finding *finding)
+{
+        return finding->earlier != SP_EARLIER_NONE;
 }
 
 /** sp_finding_is_argument() - of a launch? */

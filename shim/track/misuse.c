@@ -30,7 +30,12 @@ static bool blames_argument(int result)
 static const char *const finding_names[SP_FINDING_COUNT] = {
         [SP_FINDING_USE_AFTER_FREE] = "use_after_free",
         [SP_FINDING_OUT_OF_BOUNDS] = "out_of_bounds",
+        [SP_FINDING_USE_BEFORE_ALLOC] = "use_before_alloc",
+        [SP_FINDING_RACE] = "race",
         [SP_FINDING_OVERRUN] = "overrun",
+        [SP_FINDING_FREE_BEFORE_USE] = "free_before_use",
+        [SP_FINDING_FREE_BEFORE_ALLOC] = "free_before_alloc",
+        [SP_FINDING_SYNC_FREE] = "sync_free",
         [SP_FINDING_DOUBLE_FREE] = "double_free",
         [SP_FINDING_WRONG_KIND] = "wrong_kind",
         [SP_FINDING_INTERIOR] = "interior",
@@ -170,7 +175,9 @@ static bool is_same(const struct sp_finding *a, const struct sp_finding *b)
                strcmp(a->function, b->function) == 0 && a->has_block == b->has_block &&
                a->block.kind == b->block.kind && a->block.site == b->block.site &&
                a->freed_at == b->freed_at && a->is_write == b->is_write &&
-               a->argument == b->argument && a->kernel == b->kernel;
+               a->argument == b->argument && a->kernel == b->kernel &&
+               a->is_argument == b->is_argument && a->earlier == b->earlier &&
+               a->earlier_at == b->earlier_at;
 }
 
 static void list_locked(struct sp_finding *finding)

@@ -10,6 +10,7 @@ A program says in its head what is to be found, and no more may be found:
     Expect: leak memory=device count=3 site=made
     Expect: out_of_bounds site=copy allocation=made access=write outside=1000
     Expect: argument_after_free site=late allocation=made freed_at=freed number=1 kernel=fill
+    Expect: race site=copy allocation=made access=write earlier=set behind=write
     Bare: dies
     Settings: STREAMPOOL_POISON=free
     Prints: read 0xdfdfdfdf
@@ -33,7 +34,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
 import shimrun  # noqa: E402
 
 BUGS = os.path.join(HERE, "bugs")
-PLACES = ("site", "allocation", "freed_at")
+PLACES = ("site", "allocation", "freed_at", "earlier")
 
 
 class Program:
@@ -100,6 +101,13 @@ def line_of(program, site):
     return None
 
 
+def earlier(program, order):
+    """What it is not behind."""
+    if not order:
+        return {}
+    return {"earlier": line_of(program, order["earlier"]["site"]), "behind": order["earlier"]["kind"]}
+
+
 def found(program, report):
     """What the report has, in the words of Expect."""
     for row in report["findings"]:
@@ -112,6 +120,7 @@ def found(program, report):
             **{name: row["use"][name] for name in ("access", "outside") if row["use"] and name in row["use"]},
             **(row["overrun"] or {}),
             **(row["argument"] or {}),
+            **earlier(program, row["order"]),
         }
     for row in report["leaks"]["places"]:
         yield {

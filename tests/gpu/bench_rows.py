@@ -85,7 +85,7 @@ WATCHING = (
     Column("shim", {}, shim=True),
     Column("native stacks", {"STREAMPOOL_STACK": "native"}, shim=True),
     Column("Python stacks", {"STREAMPOOL_STACK": "python"}, shim=True),
-    Column("everything", {"STREAMPOOL_STACK": "both", "STREAMPOOL_CHECK": "uses,arguments"}, shim=True),
+    Column("everything", {"STREAMPOOL_STACK": "both", "STREAMPOOL_CHECK": "uses,arguments,order"}, shim=True),
     Column("observe, Python", {"STREAMPOOL_MODE": "observe", "STREAMPOOL_STACK": "python"}, shim=True),
 )  # fmt: skip
 WATCHING_GOALS = {"shim": 1.05, "Python stacks": 1.15}  # times as long as bare

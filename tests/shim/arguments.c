@@ -356,7 +356,7 @@ Test(arguments, of_a_launch_by_structure_are_looked_at_where_asked_for)
         (void)sp_on_cuLaunchKernelEx(&config, kernel("fill"), params, NULL);
         (void)sp_on_cuLaunchCooperativeKernelMultiDevice(list, 1, 0);
         cr_expect_eq(findings(), 0);
-        sp_arguments_are_looked_at = true;
+        sp_arguments_are_looked_at = sp_launches_are_looked_at = true;
         (void)sp_on_cuLaunchKernelEx(&config, kernel("fill"), params, NULL);
         (void)sp_on_cuLaunchKernelEx(NULL, kernel("fill"), params, NULL);
         (void)sp_on_cuLaunchCooperativeKernelMultiDevice(list, 1, 0);

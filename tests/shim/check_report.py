@@ -23,8 +23,9 @@ WORDS = {
     "$schema", "$defs", "$ref", "title", "type", "enum", "pattern", "minimum", "properties",
     "required", "additionalProperties", "items",
 }  # fmt: skip
-USES = {"use_after_free", "out_of_bounds"}
+USES = {"use_after_free", "out_of_bounds", "use_before_alloc", "race"}
 UNSURE = {"leak", "argument-after-free"}  # warnings in SARIF
+ORDER = {"use_before_alloc", "race", "free_before_use", "free_before_alloc", "sync_free"}
 
 
 def is_of(value, name):
@@ -45,7 +46,7 @@ def problems(value, schema, root, where):
         return
     if "enum" in schema and value not in schema["enum"]:
         yield f"{where}: {value!r} is none of {schema['enum']}"
-    if "pattern" in schema and not re.search(schema["pattern"], value):
+    if "pattern" in schema and isinstance(value, str) and not re.search(schema["pattern"], value):
         yield f"{where}: {value!r} does not look like {schema['pattern']}"
     if "minimum" in schema and value is not None and value < schema["minimum"]:
         yield f"{where}: {value} is below {schema['minimum']}"
@@ -90,12 +91,19 @@ def sums(report):
     for row in report["findings"]:
         use = row["use"]
         argument = row["argument"]
+        is_seen_before = argument is not None or row["kind"] in USES | ORDER
         if (use is None) != (row["kind"] not in USES) or (argument is None) != (row["kind"] != "argument_after_free"):
             yield f"findings: {row['kind']} is of use {use} and argument {argument}"
-        if (use is None and argument is None) == (row["result"] is None):
+        if is_seen_before != (row["result"] is None):
             yield f"findings: {row['kind']} has result {row['result']}"
         if use and ("outside" in use, "beyond" in use) != (row["kind"] == "out_of_bounds",) * 2:
             yield f"findings: {row['kind']} is outside by {use}"
+        order = row["order"]
+        if (order is None) != (row["kind"] not in ORDER):
+            yield f"findings: {row['kind']} is of order {order}"
+        given = use and use["access"] == "argument"
+        if order and order["proven"] == (given or order["earlier"]["kind"] == "argument"):
+            yield f"findings: {row['kind']} is proven by an argument"
         if (row["overrun"] is None) != (row["kind"] != "overrun"):
             yield f"findings: {row['kind']} is overrun by {row['overrun']}"
     short = report["shortage"]
@@ -130,11 +138,13 @@ def expectations(program, schema, folder):
     report, wrong = check(path, schema)
     yield from wrong
     if status != 1 or report["finding_counts"] != {
-        "use_after_free": 1, "out_of_bounds": 1, "overrun": 1, "double_free": 2, "wrong_kind": 1, "interior": 1, "after_context": 0, "foreign": 9,
-        "argument_after_free": 2,
+        "use_after_free": 1, "out_of_bounds": 1, "use_before_alloc": 0, "race": 1, "overrun": 1, "free_before_use": 1, "free_before_alloc": 0,
+        "sync_free": 1, "double_free": 2, "wrong_kind": 1, "interior": 1, "after_context": 0, "foreign": 9, "argument_after_free": 2,
     }:  # fmt: skip
         yield f"rich: exit {status}, {report['finding_counts']}"
-    if [row["kind"] for row in report["findings"][:5]] != ["use_after_free", "out_of_bounds", "overrun", "double_free", "wrong_kind"]:
+    if [row["kind"] for row in report["findings"][:8]] != [
+        "use_after_free", "out_of_bounds", "race", "overrun", "free_before_use", "sync_free", "double_free", "wrong_kind",
+    ]:  # fmt: skip
         yield "rich: the worst finding is not first"
     kernels = [row["argument"]["kernel"] for row in report["findings"] if row["argument"]]
     if kernels != ["void fill<float>(float*, unsigned long)", None]:
@@ -270,6 +280,8 @@ def self_check(schema, report):
         {**report, "findings": [{**worst, "overrun": {"outside": 1}}, *others]},
         {**report, "findings": [{**worst, "argument": {"number": 1, "kernel": "fill"}}, *others]},
         {**report, "findings": [{**row, "argument": None} for row in report["findings"]]},
+        {**report, "findings": [worst, others[0], {**others[1], "order": None}, *others[2:]]},
+        {**report, "findings": [worst, others[0], {**others[1], "order": {**others[1]["order"], "proven": False}}, *others[2:]]},
     ]
     for index, each in enumerate(spoilt):
         if not [*problems(each, schema, schema, "report"), *sums(each)]:

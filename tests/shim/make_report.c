@@ -106,6 +106,34 @@ static void plant_arguments(void)
         sp_ledger_add_finding(&finding);
 }
 
+/* The later one of the first is of the host, and an argument is the earlier one of the second. */
+static void plant_order(void)
+{
+        struct sp_finding finding = {
+                .kind = SP_FINDING_SYNC_FREE,
+                .address = 0x7f1000000000,
+                .function = "cuMemFree",
+                .site = here(160),
+                .times = 1,
+                .has_block = true,
+                .block = {.address = 0x7f1000000000, .bytes = 4096, .kind = SP_KIND_ASYNC},
+                .earlier = SP_EARLIER_READ,
+                .earlier_stream = 0x55d000001000,
+                .earlier_by = "cuMemcpyDtoHAsync",
+                .earlier_at = here(161),
+        };
+
+        sp_ledger_add_finding(&finding);
+        finding.kind = SP_FINDING_FREE_BEFORE_USE;
+        finding.stream = 1;
+        finding.earlier = SP_EARLIER_ARGUMENT;
+        sp_ledger_add_finding(&finding);
+        finding.kind = SP_FINDING_RACE;
+        finding.earlier = SP_EARLIER_WRITE;
+        finding.touched = 128;
+        sp_ledger_add_finding(&finding);
+}
+
 static void plant(void)
 {
         struct sp_shortage shortage = {
@@ -143,6 +171,7 @@ static void plant(void)
         }
         plant_uses();
         plant_arguments();
+        plant_order();
         sp_ledger_context_gone(4);
         make_fail();
 }

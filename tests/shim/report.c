@@ -313,68 +313,6 @@ Test(text, tells_the_worst_first)
         cr_expect_not(says(seen, "Everything was freed"));
 }
 
-Test(text, tells_what_a_copy_touched)
-{
-        struct sp_finding finding = {
-                .kind = SP_FINDING_OUT_OF_BOUNDS,
-                .address = 0x20010,
-                .function = "cuMemcpyDtoH",
-                .times = 1,
-                .has_block = true,
-                .block = {.address = 0x20000, .bytes = 4096, .kind = SP_KIND_DEVICE},
-                .touched = 4087,
-                .outside = 4096,
-                .beyond = 7,
-        };
-
-        work();
-        sp_ledger_add_finding(&finding);
-        finding.kind = SP_FINDING_USE_AFTER_FREE;
-        finding.has_block = false;
-        finding.touched = 1;
-        finding.is_write = true;
-        sp_ledger_add_finding(&finding);
-        text_of(false);
-        cr_expect(says(seen, "\n  cuMemcpyDtoH(0x20010): writes 1 byte "), "%s", seen);
-        cr_expect(says(seen, "    in memory of the pool that is in no block;"), "%s", seen);
-        cr_expect(says(seen, "\n  cuMemcpyDtoH(0x20010): reads 4087 bytes "), "%s", seen);
-        cr_expect(says(seen, "    outside from byte 4096 on, and 7 bytes past the end of 4096\n"
-                             "    4 KiB of device memory, allocated "),
-                  "%s", seen);
-        cr_expect_lt(strstr(seen, "Used after it was freed: 1 time\n"),
-                     strstr(seen, "Used past its end: 1 time\n"));
-        cr_expect_not(says(seen, "error"), "a use was refused nothing: %s", seen);
-}
-
-/* Last of all: it may be none. */
-Test(text, tells_what_a_kernel_was_given)
-{
-        struct sp_finding finding = {
-                .kind = SP_FINDING_ARGUMENT_AFTER_FREE,
-                .address = 0x20010,
-                .function = "cuLaunchKernel",
-                .times = 1,
-                .has_block = true,
-                .block = {.address = 0x20000, .bytes = 4096, .kind = SP_KIND_DEVICE},
-                .freed_by = "cuMemFree",
-                .argument = 3,
-                .kernel = "_Z4fillPfm",
-        };
-
-        work();
-        sp_ledger_add_finding(&finding);
-        finding.kernel = NULL;
-        sp_ledger_add_finding(&finding);
-        free_it(0x999, INVALID_VALUE);
-        text_of(false);
-        cr_expect(says(seen, "\n  cuLaunchKernel(0x20010): argument 3 of kernel "
-                             "_Z4fillPfm, not proven access "),
-                  "%s", seen);
-        cr_expect(says(seen, ": argument 3 of a kernel, not proven access "), "%s", seen);
-        cr_expect_lt(strstr(seen, "Freed, but never allocated: 1 time\n"),
-                     strstr(seen, "Given to a kernel after it was freed: 2 times\n"));
-}
-
 Test(text, adds_up_what_was_lost_in_one_place)
 {
         for (uint64_t i = 0; i < 300; i++)

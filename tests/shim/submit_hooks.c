@@ -80,6 +80,27 @@ bool __wrap_sp_relieve(void)
         return true;
 }
 
+/* Of the order: what was begun, before the driver, and how it ended, behind it. */
+static CUstream begun;
+static unsigned int begun_count, ended_count;
+static CUresult ended;
+
+void __wrap_sp_order_begin(struct sp_order_call *made, const char *function, CUstream target);
+void __wrap_sp_order_begin(struct sp_order_call *made, const char *function, CUstream target)
+{
+        made->function = function;
+        begun = target;
+        begun_count += calls == 0;
+}
+
+void __wrap_sp_order_end(struct sp_order_call *made, CUresult result);
+void __wrap_sp_order_end(struct sp_order_call *made, CUresult result)
+{
+        (void)made;
+        ended = result;
+        ended_count += calls != 0;
+}
+
 static unsigned int told_count;
 
 static bool count_told(CUstream handle)
@@ -179,6 +200,32 @@ Test(submit_hooks, note_again_when_memory_was_short)
                 failures = 2;
                 cr_expect_eq(call(row, 0), CUDA_ERROR_OUT_OF_MEMORY, "%s", row->name);
                 cr_expect_eq(calls, 2, "%s: %u calls", row->name, calls);
+        }
+}
+
+Test(submit_hooks, tell_of_the_order_around_all_tries_if_somebody_asks)
+{
+        sp_order_is_on = sp_launches_are_looked_at = true;
+        sp_uses_are_looked_at = true;
+        for (const struct row *row = rows; row < rows + ROWS; row++) {
+                begun_count = 0;
+                ended_count = 0;
+                failures = 2;
+                cr_expect_eq(call(row, 0), CUDA_ERROR_OUT_OF_MEMORY, "%s", row->name);
+                cr_expect_eq(calls, 2, "%s: %u calls", row->name, calls);
+                cr_expect(begun_count == 1 && ended_count == 1, "%s: begun %u, ended %u times",
+                          row->name, begun_count, ended_count);
+                cr_expect_eq(begun, default_stream(row), "%s", row->name);
+                cr_expect_eq(ended, CUDA_ERROR_OUT_OF_MEMORY, "%s", row->name);
+                failures = 0;
+        }
+}
+
+Test(submit_hooks, tell_nothing_of_the_order_if_nobody_asks)
+{
+        for (const struct row *row = rows; row < rows + ROWS; row++) {
+                call(row, 0);
+                cr_expect_eq(begun_count, 0, "%s", row->name);
         }
 }
 

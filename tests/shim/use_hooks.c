@@ -215,7 +215,7 @@ Test(use_hooks, look_at_what_is_read_and_written_before_the_driver_does)
 {
         unsigned int looking = 0;
 
-        sp_uses_are_looked_at = sp_arguments_are_looked_at = true;
+        sp_uses_are_looked_at = sp_arguments_are_looked_at = sp_launches_are_looked_at = true;
         for (const struct row *row = rows; row < rows + ROWS; row++) {
                 call(row);
                 cr_expect_str_eq(looked_at, wanted_of(row), "%s: %s, and not %s", row->name,
