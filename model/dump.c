@@ -202,6 +202,10 @@ const char *spm_status_name(enum spm_status status)
                 NAME(SPM_E_READ_ONLY);
                 NAME(SPM_E_UNKNOWN);
                 NAME(SPM_E_HOST_MEMORY);
+                NAME(SPM_E_USE_AFTER_FREE);
+                NAME(SPM_E_OUT_OF_BOUNDS);
+                NAME(SPM_E_MISUSE);
+                NAME(SPM_E_OUT_OF_BUDGET);
 #undef NAME
         }
         return "unknown status";

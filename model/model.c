@@ -14,6 +14,7 @@
 #include "check.h"
 #include "collect.h"
 #include "front.h"
+#include "ledger.h"
 #include "limbo.h"
 #include "pool.h"
 #include "quarantine.h"
@@ -73,6 +74,8 @@ static void kill_block(struct spm_model *model, struct spm_block *block)
 {
         switch (spm_block_state(block)) {
         case SPM_BLOCK_LIVE:
+                if (block->area->pool->config.track_uses)
+                        spm_ledger_drop(model, block, false);
                 spm_pool_count_end(block, false);
                 if (!block->is_slot)
                         spm_area_note(block, false);
@@ -130,6 +133,7 @@ static void end_pool(struct spm_model *model, struct spm_pool_state *pool)
         kill_blocks(model, pool);
         model->closed_pools += !pool->closed;
         pool->closed = true;
+        pool->detour = true;
         spm_pool_end(pool);
 }
 
@@ -187,6 +191,7 @@ void spm_model_free(struct spm_model *model)
                 forget_streams(model, context);
                 spm_subject_remove_context(model, context);
         }
+        spm_ledger_forget(model);
         spm_stamp_forget(model);
         spm_snapshot_forget(model);
         spm_table_forget(model);

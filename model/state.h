@@ -15,6 +15,7 @@
 #include "host.h"
 #include "table.h"
 
+struct spm_ledger;
 struct spm_records;
 struct spm_snapshot;
 struct spm_stamp_state;
@@ -71,6 +72,9 @@ struct spm_model {
         /* segment.c */
         struct spm_table segments;
         uint64_t next_base; /* of a made-up range */
+
+        /* ledger.c */
+        struct spm_ledger *ledger; /* NULL until a pool tracks uses */
 
         /* serve.c */
         uint64_t generation; /* of the latest allocation */

@@ -24,6 +24,8 @@
  *   block.h     allocations, frees, and questions about them
  *   magazine.h  a thread's own blocks, without the caller's lock
  *   stats.h     figures, and what helps to find a mistake
+ *   use.h       which streams use a block, and what has to wait for them
+ *   tag.h       whose the memory is, by names of the caller's own
  *
  * Words
  *   stream   an ordered queue of device work. Its n-th operation that the model
@@ -72,6 +74,8 @@
 #include <streampool/block.h>
 #include <streampool/magazine.h>
 #include <streampool/stats.h>
+#include <streampool/use.h>
+#include <streampool/tag.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -105,6 +105,9 @@ struct spm_pool_config {
          * there is other memory, so that a second free is known for what it is; 0: none. A pool
          * that does has no magazines. */
         size_t quarantine;
+        /* Who uses a block, and how, is remembered (use.h). ASYNC pools only; one that does has no
+         * magazines. */
+        bool track_uses;
         size_t align;       /* of every block; 0 means 512; a power of two */
         size_t large_size;  /* blocks larger than this are aligned to large_align; 0 for none */
         size_t large_align; /* 0 means align; a power of two */
@@ -119,9 +122,9 @@ struct spm_pool_config {
  * Return: SPM_OK, SPM_E_INVALID_VALUE (initial_size > max_size or release_threshold > max_size when
  * max_size is not 0; a grain, an alignment or a small_size that is no power of two; align > grain;
  * small_size > grain or > 64 aligns; a range that is not made of grains or meets other memory of
- * the model's; no such kind, provider or growth), SPM_E_INVALID_DEVICE (device < 0), SPM_E_UNKNOWN
- * (context; a SYNC or HOST pool needs one), SPM_E_OUT_OF_MEMORY (initial_size, of a MODEL
- * provider), SPM_E_HOST_MEMORY. (A2, A3, A4)
+ * the model's; no such kind, provider or growth; track_uses of a pool that is not ASYNC),
+ * SPM_E_INVALID_DEVICE (device < 0), SPM_E_UNKNOWN (context; a SYNC or HOST pool needs one),
+ * SPM_E_OUT_OF_MEMORY (initial_size, of a MODEL provider), SPM_E_HOST_MEMORY. (A2, A3, A4)
  */
 enum spm_status spm_pool_create(struct spm_model *model, const struct spm_pool_config *config,
                                 spm_pool *pool);
