@@ -206,6 +206,7 @@ const char *spm_status_name(enum spm_status status)
                 NAME(SPM_E_OUT_OF_BOUNDS);
                 NAME(SPM_E_MISUSE);
                 NAME(SPM_E_OUT_OF_BUDGET);
+                NAME(SPM_E_DRIVER);
 #undef NAME
         }
         return "unknown status";

@@ -47,6 +47,7 @@ enum spm_status {
         SPM_E_OUT_OF_BOUNDS,  /* past what was asked for (use.h) */
         SPM_E_MISUSE,         /* not of this kind of pool, or not in this order (use.h, budget.h) */
         SPM_E_OUT_OF_BUDGET,  /* past a limit of the caller's own (budget.h) */
+        SPM_E_DRIVER,         /* what the caller was asked to do has failed (reap.h) */
 };
 
 /** spm_status_name() - the name of a status, e.g. "SPM_E_DOUBLE_FREE"; never NULL. */

@@ -25,6 +25,7 @@
  *   magazine.h  a thread's own blocks, without the caller's lock
  *   stats.h     figures, and what helps to find a mistake
  *   use.h       which streams use a block, and what has to wait for them
+ *   reap.h      what was freed and is not complete, and how to wait for it
  *   tag.h       whose the memory is, by names of the caller's own
  *
  * Words
@@ -76,6 +77,7 @@
 #include <streampool/stats.h>
 #include <streampool/use.h>
 #include <streampool/tag.h>
+#include <streampool/reap.h>
 
 #ifdef __cplusplus
 extern "C" {
