@@ -27,6 +27,7 @@
  *   use.h       which streams use a block, and what has to wait for them
  *   reap.h      what was freed and is not complete, and how to wait for it
  *   tag.h       whose the memory is, by names of the caller's own
+ *   budget.h    how much somebody may have, of pools of one model or of many
  *
  * Words
  *   stream   an ordered queue of device work. Its n-th operation that the model
@@ -76,8 +77,9 @@
 #include <streampool/magazine.h>
 #include <streampool/stats.h>
 #include <streampool/use.h>
-#include <streampool/tag.h>
 #include <streampool/reap.h>
+#include <streampool/tag.h>
+#include <streampool/budget.h>
 
 #ifdef __cplusplus
 extern "C" {
