@@ -28,6 +28,7 @@
  *   reap.h      what was freed and is not complete, and how to wait for it
  *   tag.h       whose the memory is, by names of the caller's own
  *   budget.h    how much somebody may have, of pools of one model or of many
+ *   observer.h  a record of every call, the refused ones too
  *
  * Words
  *   stream   an ordered queue of device work. Its n-th operation that the model
@@ -80,6 +81,7 @@
 #include <streampool/reap.h>
 #include <streampool/tag.h>
 #include <streampool/budget.h>
+#include <streampool/observer.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -5,6 +5,7 @@
  * The pool has all the memory that it wants; only the budget refuses.
  */
 
+#include "bench.h"
 #include "uses.h"
 
 #include <string.h>

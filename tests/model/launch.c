@@ -3,6 +3,7 @@
  * Launch -- all uses of one submission, checked together and recorded together (B34)
  */
 
+#include "bench.h"
 #include "uses.h"
 
 static struct spm_launch *launch;

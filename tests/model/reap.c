@@ -3,6 +3,7 @@
  * Reap -- what was freed and is not complete, and how to wait for it
  */
 
+#include "bench.h"
 #include "uses.h"
 
 #include <string.h>

@@ -5,6 +5,7 @@
  * That the tags sum up to the totals is an invariant, checked after every step.
  */
 
+#include "bench.h"
 #include "uses.h"
 
 #include <string.h>

@@ -5,6 +5,7 @@
  * All invariants are checked after every step (bench.h).
  */
 
+#include "bench.h"
 #include "uses.h"
 
 #include <string.h>
