@@ -2,11 +2,15 @@
 /*
  * Account -- a pool under a budget (budget.h)
  *
- * What an allocation will cost is known only when it was made: nothing, if it
- * has memory that is pending and therefore charged already. So the whole block
- * is reserved first, and what was not needed goes back afterwards. Where so
- * much is not to be had the pool is asked which block it would serve, before it
- * is asked for one.
+ * What an allocation will cost is known only when it was made: less than its
+ * size, if it has memory that is pending and therefore charged already. So as
+ * much as it may cost is reserved first, and what was not needed goes back
+ * afterwards. Where so much is not to be had the pool is asked which block it
+ * would serve, before it is asked for one.
+ *
+ * The pool may count more as pending than was ever freed, since ready memory
+ * can join what a stream has freed (limbo.c). So the account has figures of its
+ * own, and the pool's are bounds to them.
  */
 
 #include <assert.h>
@@ -14,11 +18,12 @@
 #include "fit.h"
 #include "front.h"
 
-static uint64_t outstanding(const struct spm_model *model, spm_pool id)
+static struct spm_outstanding look(const struct spm_model *model, spm_pool id)
 {
-        struct spm_outstanding figures;
+        struct spm_outstanding figures = {0};
 
-        return spm_outstanding(model, id, &figures) == SPM_OK ? figures.outstanding_bytes : 0;
+        spm_outstanding(model, id, &figures);
+        return figures;
 }
 
 static void release(struct spm_account *account, uint64_t bytes)
@@ -34,38 +39,45 @@ static void release(struct spm_account *account, uint64_t bytes)
 enum spm_status spm_account_open(struct spm_model *model, struct spm_account *account, spm_pool id,
                                  struct spm_budget *budget)
 {
-        uint64_t bytes = outstanding(model, id);
+        struct spm_outstanding now = look(model, id);
 
         if (!spm_pool_find(model, id))
                 return SPM_E_UNKNOWN;
-        if (spm_budget_reserve(budget, bytes, NULL))
+        if (spm_budget_reserve(budget, now.outstanding_bytes, NULL))
                 return SPM_E_OUT_OF_BUDGET;
         account->budget = budget;
         account->pool = id;
-        account->charged = bytes;
+        account->live = now.live_bytes;
+        account->pending = now.pending_bytes;
         account->reaps = 0;
         return SPM_OK;
 }
 
 void spm_account_close(struct spm_account *account)
 {
-        release(account, account->charged);
-        account->charged = 0;
+        release(account, account->live + account->pending);
+        account->live = 0;
+        account->pending = 0;
 }
 
 void spm_account_settle(struct spm_model *model, struct spm_account *account)
 {
-        uint64_t now = outstanding(model, account->pool);
+        struct spm_outstanding now = look(model, account->pool);
+        uint64_t before = account->live + account->pending;
 
-        if (now >= account->charged)
-                return;
-        release(account, account->charged - now);
-        account->charged = now;
+        if (account->live > now.live_bytes) {
+                account->pending += account->live - now.live_bytes;
+                account->live = now.live_bytes;
+        }
+        if (account->pending > now.pending_bytes)
+                account->pending = now.pending_bytes;
+        if (account->live + account->pending < before)
+                release(account, before - account->live - account->pending);
 }
 
 /* allocations */
 
-/* Bytes that the block will have; 0 if the pool will refuse it. */
+/* What the pool will look for. Return: false if it will refuse that. */
 static bool find_want(const struct spm_model *model, const struct spm_request *request,
                       struct spm_want *want)
 {
@@ -86,13 +98,16 @@ static bool find_want(const struct spm_model *model, const struct spm_request *r
         return true;
 }
 
-/* Would it have memory that is pending? That is charged already (B39). */
-static bool is_charged(struct spm_model *model, const struct spm_want *want)
+/* Of the block it would have, how much is charged already: memory that is pending (B39). */
+static uint64_t charged_already(struct spm_model *model, const struct spm_account *account,
+                                const struct spm_want *want)
 {
         struct spm_fit fit;
 
-        return want->stream && spm_fit_bare(model, want, &fit) &&
-               spm_block_is(fit.block, SPM_BLOCK_PENDING);
+        if (!want->stream || !spm_fit_bare(model, want, &fit) ||
+            !spm_block_is(fit.block, SPM_BLOCK_PENDING))
+                return 0;
+        return want->size < account->pending ? want->size : account->pending;
 }
 
 static void explain(const struct spm_budget *budget, uint64_t bytes, struct spm_shortage *shortage)
@@ -139,6 +154,7 @@ static enum spm_status hold(struct spm_model *model, struct spm_account *account
                             struct spm_actions *actions)
 {
         struct spm_want want;
+        uint64_t cost;
 
         /* What is wrong with it is for the pool to say. */
         if (request->held || !find_want(model, &request->request, &want))
@@ -158,8 +174,11 @@ static enum spm_status hold(struct spm_model *model, struct spm_account *account
                 request->held = want.size;
                 return SPM_OK;
         }
-        if (is_charged(model, &want))
+        cost = want.size - charged_already(model, account, &want);
+        if (cost < want.size && spm_budget_reserve(account->budget, cost, NULL) == SPM_OK) {
+                request->held = cost;
                 return SPM_OK;
+        }
         if (request->is_reaped || !account->wait)
                 return SPM_E_OUT_OF_BUDGET;
         request->is_reaped = true;
@@ -175,17 +194,26 @@ void spm_account_give_up(struct spm_account *account, struct spm_account_request
         request->held = 0;
 }
 
-/* The block has cost so much: what was held and not needed goes back. Return: false if it is more
- * than that, and more than remains. */
-static bool charge(struct spm_account *account, struct spm_account_request *request, uint64_t cost)
+/* The block was served, and so much of it was pending: what was held and not needed goes back.
+ * Return: false if it has cost more than that, and more than remains. */
+static bool charge(struct spm_account *account, struct spm_account_request *request, uint64_t size,
+                   uint64_t taken)
 {
+        uint64_t cost;
+
+        if (taken > account->pending)
+                taken = account->pending;
+        if (taken > size)
+                taken = size;
+        cost = size - taken;
         if (cost > request->held) {
                 if (spm_budget_reserve(account->budget, cost - request->held, NULL))
                         return false;
                 request->held = cost;
         }
         request->held -= cost;
-        account->charged += cost;
+        account->pending -= taken;
+        account->live += size;
         spm_account_give_up(account, request);
         return true;
 }
@@ -205,7 +233,7 @@ enum spm_status spm_account_alloc(struct spm_model *model, struct spm_account *a
         status = hold(model, account, request, shortage, actions);
         if (status)
                 return status;
-        before = outstanding(model, account->pool);
+        before = look(model, account->pool).pending_bytes;
         status = spm_alloc(model, &request->request, allocation, actions);
         if (status == SPM_AGAIN)
                 return status;
@@ -213,12 +241,12 @@ enum spm_status spm_account_alloc(struct spm_model *model, struct spm_account *a
                 spm_account_give_up(account, request);
                 return status;
         }
-        after = outstanding(model, account->pool);
-        if (charge(account, request, after > before ? after - before : 0))
+        after = look(model, account->pool).pending_bytes;
+        if (charge(account, request, allocation->reserved, before > after ? before - after : 0))
                 return SPM_OK;
         /* Short of memory, a pool may serve a whole page for less than one. */
         spm_account_give_up(account, request);
-        explain(account->budget, after - before, shortage);
+        explain(account->budget, allocation->reserved, shortage);
         spm_alloc_undo(model, allocation->address, actions);
         return SPM_E_OUT_OF_BUDGET;
 }

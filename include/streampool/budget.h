@@ -113,7 +113,8 @@ struct spm_account {
         /* -- */
         struct spm_budget *budget;
         spm_pool pool;
-        uint64_t charged;
+        uint64_t live; /* charged for these */
+        uint64_t pending;
         uint64_t reaps;
 };
 

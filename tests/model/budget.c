@@ -400,6 +400,19 @@ Test(budget, a_pool_that_has_more_than_that_is_not_taken_in)
         cr_expect_eq(reserved(), 0);
 }
 
+/* Ready memory joins what a stream has freed, and was not charged for that. */
+Test(budget, memory_that_joined_what_was_freed_is_charged_when_it_is_served)
+{
+        bench_give(uses.pool, 32 * MIB);
+        open_account(4 * MIB);
+        cr_assert_eq(try_free(alloc(bench.s, 2 * MIB), bench.s), SPM_OK);
+        cr_expect_eq(reserved(), 2 * MIB);
+        (void)alloc(bench.s, 3 * MIB);
+        cr_expect_eq(account.live, 3 * MIB);
+        cr_expect_eq(refused(bench.s, 3 * MIB), SPM_E_OUT_OF_BUDGET);
+        cr_expect_leq(reserved(), 4 * MIB);
+}
+
 /* B41, whatever happens in between. */
 Test(budget, at_rest_what_is_reserved_is_what_is_outstanding)
 {
@@ -426,7 +439,13 @@ Test(budget, at_rest_what_is_reserved_is_what_is_outstanding)
                         bench_sync(SPM_SCOPE_STREAM, stream, SPM_SYNC_WAIT);
                 spm_account_settle(bench.model, &account);
                 cr_assert_eq(spm_outstanding(bench.model, uses.pool, &figures), SPM_OK);
-                cr_assert_eq(reserved(), figures.outstanding_bytes, "step %d", i);
+                cr_assert_eq(account.live, figures.live_bytes, "step %d", i);
+                cr_assert_leq(account.pending, figures.pending_bytes, "step %d", i);
+                cr_assert_eq(reserved(), account.live + account.pending, "step %d", i);
         }
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        spm_account_settle(bench.model, &account);
+        cr_assert_eq(spm_outstanding(bench.model, uses.pool, &figures), SPM_OK);
+        cr_expect_eq(reserved(), figures.outstanding_bytes);
         cr_expect_gt(account.reaps, 0);
 }

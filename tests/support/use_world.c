@@ -238,7 +238,10 @@ void use_world_check(struct use_world *world)
         spm_account_settle(world->model, &world->account);
         spm_budget_look(&world->budget, &figures);
         spm_outstanding(world->model, world->pool, &outstanding);
-        use_world_expect(world, figures.reserved == outstanding.outstanding_bytes,
+        use_world_expect(world,
+                         world->account.live == outstanding.live_bytes &&
+                                 world->account.pending <= outstanding.pending_bytes &&
+                                 figures.reserved == world->account.live + world->account.pending,
                          "B41 what is reserved is not what is outstanding");
         use_world_expect(world, figures.reserved_high <= LIMIT, "B35 the limit was exceeded");
         use_world_expect(world,
@@ -275,7 +278,6 @@ void use_world_alloc(struct use_world *world, int stream, size_t size, unsigned 
                             .may_wait = true},
         };
         struct spm_allocation allocation;
-        struct spm_outstanding outstanding;
         struct spm_shortage shortage;
         struct spm_actions actions;
         enum spm_status status;
@@ -294,8 +296,7 @@ void use_world_alloc(struct use_world *world, int stream, size_t size, unsigned 
         if (status != SPM_E_OUT_OF_BUDGET)
                 return;
         world->result->refused++;
-        spm_outstanding(world->model, world->pool, &outstanding);
-        use_world_expect(world, outstanding.outstanding_bytes + shortage.requested > LIMIT,
+        use_world_expect(world, shortage.current + shortage.requested > shortage.limit,
                          "B37 the budget refuses what it has");
 }
 
