@@ -130,6 +130,26 @@ Test(launch, a_strict_one_is_refused_what_is_not_tracked)
         cr_expect_eq(uses_count(a), 1);
 }
 
+Test(launch, one_that_is_refused_leaves_nothing_behind)
+{
+        struct spm_block_id a = uses_alloc(bench.s, MIB);
+        struct spm_block_id b = untracked();
+        uint64_t bytes = bench_stats(uses.pool).host_bytes;
+
+        spm_launch_free(launch);
+        launch = NULL;
+        for (int i = 0; i < USES_STREAMS; i++) {
+                struct spm_launch *other;
+
+                cr_assert_eq(spm_launch_new(bench.model, uses.more[i], true, &other), SPM_OK);
+                cr_assert_eq(spm_launch_add(other, a, SPM_USE_READ), SPM_OK);
+                cr_assert_eq(spm_launch_add(other, b, SPM_USE_READ), SPM_OK);
+                cr_assert_eq(spm_launch_preflight(other, &waits, &wait_count), SPM_E_MISUSE);
+                spm_launch_free(other);
+        }
+        cr_expect_lt(bench_stats(uses.pool).host_bytes, bytes, "the one of the fixture is gone");
+}
+
 Test(launch, a_permissive_one_leaves_that_out_and_counts_it)
 {
         struct spm_block_id a = uses_alloc(bench.s, MIB);
