@@ -14,7 +14,17 @@
 #include "ledger.h"
 #include "limbo.h"
 
-/* lives */
+/* identity and life */
+
+struct spm_block_id spm_block_id(const struct spm_allocation *allocation)
+{
+        return (struct spm_block_id){
+                .address = allocation->address,
+                .generation = allocation->generation,
+                .stream = allocation->stream,
+                .device = allocation->device,
+        };
+}
 
 bool spm_life_may_become(enum spm_life from, enum spm_life to)
 {

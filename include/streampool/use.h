@@ -55,16 +55,7 @@ struct spm_block_id {
 };
 
 /** spm_block_id() - of what spm_alloc() or spm_find() has told. */
-static inline struct spm_block_id spm_block_id(const struct spm_allocation *allocation)
-{
-        struct spm_block_id id;
-
-        id.address = allocation->address;
-        id.generation = allocation->generation;
-        id.stream = allocation->stream;
-        id.device = allocation->device;
-        return id;
-}
+struct spm_block_id spm_block_id(const struct spm_allocation *allocation);
 
 /* Of an allocation; its memory may be somebody else's long before the last of them. (B5) */
 enum spm_life {
