@@ -61,9 +61,13 @@ static void put_quoted(struct spm_text *text, const char *message)
 {
         spm_text_letter(text, '"');
         for (; *message; message++) {
-                if (*message == '"')
+                char letter = *message;
+
+                if (letter == '"')
                         spm_text_letter(text, '"');
-                spm_text_letter(text, *message == '\n' || *message == '\r' ? ' ' : *message);
+                if (letter == '\n' || letter == '\r')
+                        letter = ' ';
+                spm_text_letter(text, letter);
         }
         spm_text_letter(text, '"');
 }

@@ -202,3 +202,20 @@ Test(tag, sums_hold_at_every_moment)
         cr_expect_eq(search(0).sum.made_bytes, total.made_bytes);
         cr_expect_eq(search(0).sum.freed, total.freed);
 }
+
+static void find_line(const char *text, void *user)
+{
+        bool *found = user;
+
+        *found =
+                *found || !strcmp(text, "tag 1 loader live 1000 high 1000 at the peak of all 1000");
+}
+
+Test(tag, a_dump_has_them)
+{
+        bool found = false;
+
+        (void)tagged(tag_named("loader"), 1000);
+        spm_dump(bench.model, find_line, &found);
+        cr_expect(found);
+}
