@@ -92,6 +92,24 @@ enum spm_status spm_each_pending(const struct spm_model *model, spm_pool id,
 
 /* reap */
 
+/* Of blocks that are in no lane, for lack of host memory. */
+static struct spm_stream_state *find_astray(const struct spm_model *model, spm_pool id)
+{
+        const struct spm_block *block;
+        unsigned int i;
+
+        for (block = model->strays; block; block = block->newer)
+                for (i = 0; is_asked(block->area->pool, id) && i < block->dep_count; i++) {
+                        struct spm_point point = spm_block_dep(block, i);
+                        struct spm_stream_state *stream = spm_subject_stream(model, point.stream);
+
+                        if (stream && point.position > stream->done_sync &&
+                            spm_context_may_be_named(stream->context))
+                                return stream;
+                }
+        return NULL;
+}
+
 /* The next stream that something is pending on, and that was not waited for. A lane may be made,
  * or forgotten, by every wait. */
 static struct spm_stream_state *find_due(const struct spm_model *model, spm_pool id)
@@ -109,7 +127,7 @@ static struct spm_stream_state *find_due(const struct spm_model *model, spm_pool
                             spm_context_may_be_named(stream->context))
                                 return stream;
                 }
-        return NULL;
+        return find_astray(model, id);
 }
 
 /* All that was submitted before the wait is complete now. */

@@ -16,7 +16,7 @@ static size_t run(const uint8_t *bytes, size_t size, const char *name)
 {
         struct use_result result;
 
-        use_ops_run(bytes, size, &result);
+        use_ops_run(bytes, size, 0, &result);
         if (!result.failure[0])
                 return result.steps;
         fprintf(stderr, "%s: step %zu: %s\n", name, result.steps, result.failure);

@@ -4,6 +4,8 @@
  *
  *   uses [--seed N] [--programs N]
  *
+ * Of every hundred one is run again and again, on a host that is short of memory.
+ *
  * When one fails its seed is printed: --seed N --programs 1 runs it alone.
  */
 
@@ -13,7 +15,8 @@
 
 #include "use_ops.h"
 
-#define SIZE 3000
+#define SIZE  3000
+#define SHORT 800
 
 static bool read_option(int count, char **words, const char *name, unsigned long long *number)
 {
@@ -26,6 +29,33 @@ static bool read_option(int count, char **words, const char *name, unsigned long
                 return end != words[i + 1] && !*end;
         }
         return true;
+}
+
+static bool has_failed(const struct use_result *result, unsigned long long seed, size_t fail_at)
+{
+        if (result->failure[0])
+                fprintf(stderr, "uses: seed %llu, host allocation %zu, step %zu: %s\n", seed,
+                        fail_at, result->steps, result->failure);
+        return result->failure[0] != '\0';
+}
+
+/* Every host allocation of a program fails once, and every 7th after it. */
+static bool run_short(unsigned long long seed)
+{
+        struct use_result result;
+        uint8_t bytes[SHORT];
+        size_t fail_at = 0;
+
+        use_ops_random(seed, bytes, sizeof(bytes));
+        do {
+                use_ops_run(bytes, sizeof(bytes), ++fail_at, &result);
+                if (has_failed(&result, seed, fail_at))
+                        return false;
+        } while (result.host_failures);
+        if (fail_at > 20)
+                return true;
+        fprintf(stderr, "uses: seed %llu makes too few host allocations\n", seed);
+        return false;
 }
 
 int main(int count, char **words)
@@ -44,12 +74,9 @@ int main(int count, char **words)
                 struct use_result result;
 
                 use_ops_random(seed + i, bytes, sizeof(bytes));
-                use_ops_run(bytes, sizeof(bytes), &result);
-                if (result.failure[0]) {
-                        fprintf(stderr, "uses: seed %llu, step %zu: %s\n", seed + i, result.steps,
-                                result.failure);
+                use_ops_run(bytes, sizeof(bytes), 0, &result);
+                if (has_failed(&result, seed + i, 0))
                         return 1;
-                }
                 sum.steps += result.steps;
                 sum.uses += result.uses;
                 sum.waits += result.waits;
@@ -59,6 +86,9 @@ int main(int count, char **words)
         printf("uses: %zu steps, %zu uses, %zu with waits, %zu blocks of freed memory, %zu "
                "refused\n",
                sum.steps, sum.uses, sum.waits, sum.reused, sum.refused);
+        for (unsigned long long i = 0; i < programs / 100; i++)
+                if (!run_short(seed + i))
+                        return 1;
         if (sum.waits && sum.reused && sum.refused)
                 return 0;
         fprintf(stderr, "uses: too little has happened\n");

@@ -62,8 +62,10 @@ static void step_record(struct use_world *world)
 
         if (!block)
                 return;
-        if (spm_use_record(world->model, block->id, access, world->streams[stream]))
-                use_world_fail(world, "a use of a live block is refused");
+        if (!use_world_must(world,
+                            spm_use_record(world->model, block->id, access, world->streams[stream]),
+                            "a use of a live block is refused"))
+                return;
         node = use_twin_submit(&world->twin, stream);
         use_twin_note(block, node, access & SPM_USE_WRITE);
         world->result->uses++;
@@ -90,8 +92,11 @@ static void step_prepare(struct use_world *world)
 
         if (!block || open->block)
                 return;
-        if (spm_use_prepare(world->model, block->id, access, world->streams[stream], &open->use))
-                use_world_fail(world, "a use of a live block cannot be prepared");
+        if (!use_world_must(world,
+                            spm_use_prepare(world->model, block->id, access, world->streams[stream],
+                                            &open->use),
+                            "a use of a live block cannot be prepared"))
+                return;
         open->block = block;
         open->stream = stream;
         open->behind = use_world_wait(world, block, access, stream);
@@ -202,12 +207,13 @@ static void (*const steps[])(struct use_world *world) = {
         step_sync,    step_launch, step_stale,  step_life,     step_reap,
 };
 
-void use_ops_run(const uint8_t *bytes, size_t size, struct use_result *result)
+void use_ops_run(const uint8_t *bytes, size_t size, size_t fail_at, struct use_result *result)
 {
         static struct use_world world;
 
         memset(result, 0, sizeof(*result));
         use_world_begin(&world, bytes, size, result);
+        world.fail_at = fail_at ? world.allocations + fail_at : 0;
         while (world.at < world.size && !result->failure[0] && !use_twin_is_full(&world.twin)) {
                 steps[next(&world) % (sizeof(steps) / sizeof(*steps))](&world);
                 result->steps++;

@@ -21,11 +21,14 @@ struct use_result {
         size_t uses;
         size_t waits;
         size_t reused;
-        size_t refused;    /* by the budget */
-        char failure[200]; /* empty: the model kept its word */
+        size_t refused;       /* by the budget */
+        size_t host_failures; /* allocations of the model's own records that were refused */
+        char failure[200];    /* empty: the model kept its word */
 };
 
-void use_ops_run(const uint8_t *bytes, size_t size, struct use_result *result);
+/** use_ops_run() - @fail_at: the n-th host allocation of the model fails, and every 7th after it;
+ * 0: none */
+void use_ops_run(const uint8_t *bytes, size_t size, size_t fail_at, struct use_result *result);
 
 /** use_ops_random() - @size bytes of a given seed. */
 void use_ops_random(uint64_t seed, uint8_t *bytes, size_t size);

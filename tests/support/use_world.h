@@ -42,6 +42,8 @@ struct use_world {
         struct spm_budget device;
         struct spm_budget budget;
         struct spm_account account;
+        size_t allocations; /* of the host */
+        size_t fail_at;
         int deaf; /* the stream that a wait fails for, or -1 */
 
         struct use_set stamps[USE_STAMPS]; /* by their number, modulo */
@@ -55,7 +57,9 @@ void use_world_end(struct use_world *world);
 
 /** use_world_fail() - the first failure is the one that is told. */
 void use_world_fail(struct use_world *world, const char *what);
-void use_world_must(struct use_world *world, enum spm_status status, const char *what);
+
+/** use_world_must() - @status is SPM_OK, unless the host has run out of memory. Return: is it? */
+bool use_world_must(struct use_world *world, enum spm_status status, const char *what);
 void use_world_expect(struct use_world *world, bool holds, const char *what);
 
 /** use_world_number() - of a stream's handle, or -1. */
@@ -66,6 +70,12 @@ void use_world_check(struct use_world *world);
 
 void use_world_alloc(struct use_world *world, int stream, size_t size, unsigned int tag);
 void use_world_free(struct use_world *world, struct use_block *block, int stream);
+
+/** use_world_forget() - it was freed: the twin's side of that. */
+void use_world_forget(struct use_world *world, struct use_block *block, int stream);
+
+/** use_world_carry_out() - what the model asks for. */
+void use_world_carry_out(struct use_world *world, const struct spm_actions *actions);
 
 /** use_world_free_behind() - behind all uses; @ok: the waits succeed. */
 void use_world_free_behind(struct use_world *world, struct use_block *block, int stream, bool ok);

@@ -5,6 +5,8 @@
 
 #include "use_world.h"
 
+#include <string.h>
+
 /* uses */
 
 static uint32_t bits_of(struct use_world *world, const struct spm_use_wait *waits,
@@ -80,6 +82,35 @@ void use_world_look(struct use_world *world, struct use_block *block)
         block->life = life;
 }
 
+/* the end of all uses */
+
+void use_world_free_behind(struct use_world *world, struct use_block *block, int stream, bool ok)
+{
+        struct spm_stats before;
+        struct spm_stats after;
+        struct spm_actions actions;
+        struct spm_use use;
+        struct use_set behind;
+
+        use_world_must(world,
+                       spm_use_prepare(world->model, block->id, SPM_USE_FREE,
+                                       world->streams[stream], &use),
+                       "a free of a live block cannot be prepared");
+        behind = use_world_wait(world, block, SPM_USE_FREE, stream);
+        spm_stats(world->model, world->pool, &before);
+        use_world_must(world, spm_use_free(world->model, &use, ok, NULL, &actions),
+                       "the outcome of a free is refused");
+        spm_stats(world->model, world->pool, &after);
+        if (ok) {
+                use_twin_obey(&world->twin, &behind, stream);
+                use_world_forget(world, block, stream);
+        } else {
+                use_world_expect(world, !memcmp(&before, &after, sizeof(before)),
+                                 "B15 a free that failed changes figures");
+        }
+        use_world_carry_out(world, &actions);
+}
+
 /* launches */
 
 static void note_launch(struct use_world *world, struct use_block **blocks,
@@ -108,15 +139,23 @@ void use_world_launch(struct use_world *world, struct use_block **blocks,
         struct use_set behind = {{0}};
         struct spm_launch *launch;
         unsigned int wait_count = 0;
+        bool ready = true;
         uint32_t least = 0;
         uint32_t most = 0;
 
-        use_world_must(world, spm_launch_new(world->model, world->streams[stream], true, &launch),
-                       "a launch");
-        for (unsigned int i = 0; i < count; i++)
-                use_world_must(world, spm_launch_add(launch, blocks[i]->id, access[i]),
-                               "a use of a launch");
-        use_world_must(world, spm_launch_preflight(launch, &waits, &wait_count), "B34 a preflight");
+        if (!use_world_must(world,
+                            spm_launch_new(world->model, world->streams[stream], true, &launch),
+                            "a launch"))
+                return;
+        for (unsigned int i = 0; ready && i < count; i++)
+                ready = use_world_must(world, spm_launch_add(launch, blocks[i]->id, access[i]),
+                                       "a use of a launch");
+        ready = ready && use_world_must(world, spm_launch_preflight(launch, &waits, &wait_count),
+                                        "B34 a preflight");
+        if (!ready) {
+                spm_launch_free(launch);
+                return;
+        }
         for (unsigned int i = 0; i < count && !world->result->failure[0]; i++) {
                 struct use_set more = use_twin_behind(&world->twin, blocks[i], access[i], stream);
 
