@@ -168,6 +168,7 @@ static void forget_streams(struct spm_model *model, struct spm_context_state *co
         spm_collect_strays(model);
         for (stream = context->streams; stream; stream = next) {
                 next = stream->next;
+                model->stream_count -= !stream->retired && stream->kind != SPM_STREAM_LINE;
                 stream->retired = true;
                 spm_collect_stream(model, stream);
         }
@@ -263,9 +264,15 @@ enum spm_status spm_stream_add(struct spm_model *model, spm_context id, enum spm
 {
         struct spm_context_state *context = spm_subject_context(model, id);
 
+        enum spm_status status;
+
         if (!context || context->gone)
                 return SPM_E_UNKNOWN;
-        return spm_subject_add_stream(model, context, kind, stream);
+        if (model->config.max_streams && model->stream_count >= model->config.max_streams)
+                return SPM_E_OUT_OF_BUDGET;
+        status = spm_subject_add_stream(model, context, kind, stream);
+        model->stream_count += status == SPM_OK;
+        return status;
 }
 
 static void end_stream(struct spm_model *model, struct spm_stream_state *stream)
@@ -273,6 +280,7 @@ static void end_stream(struct spm_model *model, struct spm_stream_state *stream)
         if (stream->context->legacy_stream == stream)
                 stream->context->legacy_stream = NULL;
         stream->retired = true;
+        model->stream_count--;
         spm_collect_stream(model, stream);
 }
 

@@ -31,6 +31,7 @@ struct spm_model {
         /* subject.c */
         struct spm_table contexts;
         struct spm_table streams;
+        unsigned int stream_count; /* that the program can use */
         struct spm_table events;
         uint64_t proofs; /* grows when more is known to be complete by the program (H_sync) */
 

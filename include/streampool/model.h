@@ -115,6 +115,8 @@ struct spm_config {
         /* Synchronous memory freed since the last submission that is worth a stamp before the next,
          * by which the only stream that has work can have it again at once (submit.h). */
         size_t guard_bytes; /* default 64 KiB */
+        /* Streams that the program may have at once, in all contexts; 0 for any number. (B48) */
+        unsigned int max_streams;
 };
 
 /**

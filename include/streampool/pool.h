@@ -78,6 +78,9 @@ struct spm_pool_config {
         bool is_default;     /* spm_pool_destroy() refuses it */
         bool release_needs_idle; /* segments are given back only right after a context
                                   * synchronisation, or when out of memory (F10) */
+        /* Who uses a block, and how, is remembered (use.h). ASYNC pools only; one that does has no
+         * magazines. */
+        bool track_uses;
         size_t initial_size; /* reserved at creation (MODEL provider), else at the first growth */
         size_t max_size;     /* cap on reserved bytes; 0 for none */
         size_t release_threshold; /* reserved bytes kept at synchronisations; SIZE_MAX for all */
@@ -105,9 +108,6 @@ struct spm_pool_config {
          * there is other memory, so that a second free is known for what it is; 0: none. A pool
          * that does has no magazines. */
         size_t quarantine;
-        /* Who uses a block, and how, is remembered (use.h). ASYNC pools only; one that does has no
-         * magazines. */
-        bool track_uses;
         size_t align;       /* of every block; 0 means 512; a power of two */
         size_t large_size;  /* blocks larger than this are aligned to large_align; 0 for none */
         size_t large_align; /* 0 means align; a power of two */

@@ -121,8 +121,7 @@ struct spm_use {
 
 /**
  * spm_use_waits() - what @stream has to be behind for this access
- * @waits: room for @room of them, ascending by nothing in particular, one a stream; may be NULL if
- *         @room is 0
+ * @waits: room for @room of them, one a stream, in no order; may be NULL if @room is 0
  * @count: return argument, how many there are; more than @room if it was too small
  *
  * A read has to be behind writes, the allocation among them; a write and a free behind all uses
