@@ -20,7 +20,6 @@
 #include "stamp.h"
 #include "state.h"
 #include "subject.h"
-#include "tag.h"
 
 /* Of the most that was in use, a batch; and bytes of one that is large enough in any pool. */
 #define BATCH_SHARE 16
@@ -67,30 +66,6 @@ void spm_block_place(const struct spm_block *block, struct spm_allocation *alloc
 
 /* allocations */
 
-/* The pool is closed; or tracks uses, and the block gets an entry when it was served as usual. */
-static SPM_COLD enum spm_status detour(struct spm_model *model, struct spm_pool_state *pool,
-                                       struct spm_request *request,
-                                       struct spm_allocation *allocation,
-                                       struct spm_actions *actions)
-{
-        struct spm_tag_state *tag = NULL;
-        struct spm_block *block;
-        enum spm_status status;
-
-        if (!pool || pool->closed)
-                return SPM_E_UNKNOWN;
-        if (request->tag && !(tag = spm_tag_find(model, request->tag)))
-                return SPM_E_UNKNOWN;
-        if (!spm_ledger_reserve(model))
-                return SPM_E_HOST_MEMORY;
-        pool->detour = false;
-        status = spm_alloc(model, request, allocation, actions);
-        pool->detour = true;
-        if (status == SPM_OK && spm_block_find_live(model, allocation->address, &block) == SPM_OK)
-                spm_ledger_start(model, block, tag);
-        return status;
-}
-
 enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                           struct spm_allocation *allocation, struct spm_actions *actions)
 {
@@ -103,7 +78,7 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
         if (!request->size)
                 return SPM_E_INVALID_VALUE;
         if (!pool || pool->detour)
-                return detour(model, pool, request, allocation, actions);
+                return spm_ledger_alloc(model, request, allocation, actions);
         want.size = request->size + request->extra;
         if (want.size >= request->size)
                 want.size = spm_pool_reserve_size(pool, want.size, &want.align);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entry -- one allocation in the ledger: how it is found, and who uses it
+ * Entry -- one allocation in the ledger: how it is made and found, and who uses it
  *
  * The rest of ledger.h.
  */
@@ -10,6 +10,7 @@
 #include "front.h"
 #include "host.h"
 #include "ledger.h"
+#include "tag.h"
 
 static bool is_given(const struct spm_model *model, uint64_t generation)
 {
@@ -49,6 +50,31 @@ enum spm_status spm_ledger_live(const struct spm_model *model, struct spm_block_
                 return SPM_E_INVALID_DEVICE;
         *result = entry;
         return SPM_OK;
+}
+
+/* allocations */
+
+/* The pool is closed; or tracks uses, and the block gets an entry when it was served as usual. */
+enum spm_status spm_ledger_alloc(struct spm_model *model, struct spm_request *request,
+                                 struct spm_allocation *allocation, struct spm_actions *actions)
+{
+        struct spm_pool_state *pool = spm_pool_find(model, request->pool);
+        struct spm_tag_state *tag = NULL;
+        struct spm_block *block;
+        enum spm_status status;
+
+        if (!pool || pool->closed)
+                return SPM_E_UNKNOWN;
+        if (request->tag && !(tag = spm_tag_find(model, request->tag)))
+                return SPM_E_UNKNOWN;
+        if (!spm_ledger_reserve(model))
+                return SPM_E_HOST_MEMORY;
+        pool->detour = false;
+        status = spm_alloc(model, request, allocation, actions);
+        pool->detour = true;
+        if (status == SPM_OK && spm_block_find_live(model, allocation->address, &block) == SPM_OK)
+                spm_ledger_start(model, block, tag);
+        return status;
 }
 
 /* usages */
