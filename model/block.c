@@ -10,6 +10,7 @@
 
 #include "front.h"
 #include "ladder.h"
+#include "ledger.h"
 #include "limbo.h"
 #include "magazine.h"
 #include "piece.h"
@@ -76,8 +77,8 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
         actions->count = 0;
         if (!request->size)
                 return SPM_E_INVALID_VALUE;
-        if (!pool || pool->closed)
-                return SPM_E_UNKNOWN;
+        if (!pool || pool->detour)
+                return spm_ledger_alloc(model, request, allocation, actions);
         want.size = request->size + request->extra;
         if (want.size >= request->size)
                 want.size = spm_pool_reserve_size(pool, want.size, &want.align);
@@ -349,6 +350,18 @@ static bool begin_end(struct spm_block *block, uint32_t life)
         return true;
 }
 
+/* It waits for its uses as well, or is kept for a while. */
+static SPM_COLD void put_carefully(struct spm_model *model, struct spm_block *block,
+                                   const struct spm_stream_state *stream)
+{
+        if (block->area->pool->config.track_uses)
+                spm_ledger_free(model, block, stream);
+        if (block->area->pool->config.quarantine)
+                spm_quarantine_put(model, block);
+        else
+                spm_limbo_put(model, block);
+}
+
 /* Nobody finds it any more. */
 static void end_life(struct spm_block *block)
 {
@@ -418,8 +431,8 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
         /* The driver's own would not have waited, so no later work may wait for what was before
          * (R1). */
         block->barred = context && stream;
-        if (pool->config.quarantine)
-                spm_quarantine_put(model, block);
+        if (pool->is_careful)
+                put_carefully(model, block, stream);
         else
                 spm_limbo_put(model, block);
         stamp_full(model, pool, context, stream, actions);
@@ -439,6 +452,8 @@ enum spm_status spm_alloc_undo(struct spm_model *model, uint64_t address,
         if (!begin_end(block, spm_block_life(block)))
                 return SPM_E_DOUBLE_FREE;
         pool = block->area->pool;
+        if (pool->config.track_uses)
+                spm_ledger_drop(model, block, true);
         spm_pool_count_undone(block);
         stream = spm_subject_stream(model, block->streams[0]);
         end_life(block);

@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 
+#include "ledger.h"
 #include "limbo.h"
 #include "pool.h"
 #include "recall.h"
@@ -20,6 +21,7 @@
 #include "stamp.h"
 #include "state.h"
 #include "subject.h"
+#include "tag.h"
 #include "text.h"
 
 struct check {
@@ -404,6 +406,18 @@ static void check_context(struct check *check, const struct spm_context_state *c
         expect_equal(check, "captures are counted", context->captures, capturing);
 }
 
+static void check_ledger(struct check *check)
+{
+        const char *broken = NULL;
+
+        if (check->model->ledger)
+                broken = spm_ledger_check(check->model);
+        if (!broken && check->model->ledger)
+                broken = spm_tag_check(check->model);
+        if (broken)
+                fail(check, broken, 0, 0);
+}
+
 bool spm_check(const struct spm_model *model, char *buffer, size_t size)
 {
         struct check check = {.model = model};
@@ -426,6 +440,7 @@ bool spm_check(const struct spm_model *model, char *buffer, size_t size)
         }
         if (!ended)
                 expect_equal(&check, "records are counted", model->blocks, blocks);
+        check_ledger(&check);
         spm_magazine_go_on(model);
         return !check.failed;
 }

@@ -107,6 +107,19 @@ static void dump_area(struct dump *dump, const struct spm_area *area)
         }
 }
 
+static bool dump_tag(const struct spm_tag_figures *figures, void *user)
+{
+        struct dump *dump = user;
+
+        start(dump, "tag", figures->tag);
+        spm_text_word(&dump->text, figures->name);
+        spm_text_count(&dump->text, "live", figures->live_bytes);
+        spm_text_count(&dump->text, "high", figures->live_bytes_high);
+        spm_text_count(&dump->text, "at the peak of all", figures->bytes_at_peak);
+        end(dump);
+        return true;
+}
+
 void spm_dump(const struct spm_model *model, void (*line)(const char *text, void *user), void *user)
 {
         struct dump dump = {.line = line, .user = user};
@@ -131,6 +144,7 @@ void spm_dump(const struct spm_model *model, void (*line)(const char *text, void
                 for (area = pool->areas; area; area = area->next)
                         dump_area(&dump, area);
         }
+        spm_each_tag(model, dump_tag, &dump);
         spm_magazine_go_on(model);
 }
 
@@ -202,6 +216,11 @@ const char *spm_status_name(enum spm_status status)
                 NAME(SPM_E_READ_ONLY);
                 NAME(SPM_E_UNKNOWN);
                 NAME(SPM_E_HOST_MEMORY);
+                NAME(SPM_E_USE_AFTER_FREE);
+                NAME(SPM_E_OUT_OF_BOUNDS);
+                NAME(SPM_E_MISUSE);
+                NAME(SPM_E_OUT_OF_BUDGET);
+                NAME(SPM_E_DRIVER);
 #undef NAME
         }
         return "unknown status";

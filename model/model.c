@@ -14,6 +14,7 @@
 #include "check.h"
 #include "collect.h"
 #include "front.h"
+#include "ledger.h"
 #include "limbo.h"
 #include "pool.h"
 #include "quarantine.h"
@@ -73,6 +74,8 @@ static void kill_block(struct spm_model *model, struct spm_block *block)
 {
         switch (spm_block_state(block)) {
         case SPM_BLOCK_LIVE:
+                if (block->area->pool->config.track_uses)
+                        spm_ledger_drop(model, block, false);
                 spm_pool_count_end(block, false);
                 if (!block->is_slot)
                         spm_area_note(block, false);
@@ -130,6 +133,7 @@ static void end_pool(struct spm_model *model, struct spm_pool_state *pool)
         kill_blocks(model, pool);
         model->closed_pools += !pool->closed;
         pool->closed = true;
+        pool->detour = true;
         spm_pool_end(pool);
 }
 
@@ -164,6 +168,7 @@ static void forget_streams(struct spm_model *model, struct spm_context_state *co
         spm_collect_strays(model);
         for (stream = context->streams; stream; stream = next) {
                 next = stream->next;
+                model->stream_count -= !stream->retired && stream->kind != SPM_STREAM_LINE;
                 stream->retired = true;
                 spm_collect_stream(model, stream);
         }
@@ -187,6 +192,7 @@ void spm_model_free(struct spm_model *model)
                 forget_streams(model, context);
                 spm_subject_remove_context(model, context);
         }
+        spm_ledger_forget(model);
         spm_stamp_forget(model);
         spm_snapshot_forget(model);
         spm_table_forget(model);
@@ -258,9 +264,15 @@ enum spm_status spm_stream_add(struct spm_model *model, spm_context id, enum spm
 {
         struct spm_context_state *context = spm_subject_context(model, id);
 
+        enum spm_status status;
+
         if (!context || context->gone)
                 return SPM_E_UNKNOWN;
-        return spm_subject_add_stream(model, context, kind, stream);
+        if (model->config.max_streams && model->stream_count >= model->config.max_streams)
+                return SPM_E_OUT_OF_BUDGET;
+        status = spm_subject_add_stream(model, context, kind, stream);
+        model->stream_count += status == SPM_OK;
+        return status;
 }
 
 static void end_stream(struct spm_model *model, struct spm_stream_state *stream)
@@ -268,6 +280,7 @@ static void end_stream(struct spm_model *model, struct spm_stream_state *stream)
         if (stream->context->legacy_stream == stream)
                 stream->context->legacy_stream = NULL;
         stream->retired = true;
+        model->stream_count--;
         spm_collect_stream(model, stream);
 }
 

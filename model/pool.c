@@ -10,6 +10,7 @@
 #include "bits.h"
 #include "collect.h"
 #include "host.h"
+#include "ledger.h"
 #include "recall.h"
 #include "state.h"
 #include "subject.h"
@@ -83,6 +84,8 @@ static enum spm_status check_config(const struct spm_model *model,
         if ((unsigned int)config->kind > SPM_POOL_HOST ||
             (unsigned int)config->provider > SPM_PROVIDER_MODEL)
                 return SPM_E_INVALID_VALUE;
+        if (config->track_uses && config->kind != SPM_POOL_ASYNC)
+                return SPM_E_INVALID_VALUE;
         /* What is freed without a stream waits for its context, so there must be one. */
         if (config->kind != SPM_POOL_ASYNC || config->context) {
                 const struct spm_context_state *context =
@@ -142,10 +145,14 @@ enum spm_status spm_pool_new(struct spm_model *model, const struct spm_pool_conf
         status = check_config(model, &full);
         if (status)
                 return status;
+        if (full.track_uses && !spm_ledger_open(model))
+                return SPM_E_HOST_MEMORY;
         pool = spm_host_new(model, sizeof(*pool));
         if (!pool)
                 return SPM_E_HOST_MEMORY;
         pool->config = full;
+        pool->detour = full.track_uses;
+        pool->is_careful = full.track_uses || full.quarantine;
         pool->context = spm_subject_context(model, full.context);
         pool->work = full.kind == SPM_POOL_SYNC ? &pool->context->work : NULL;
         pool->segment_most = most_of_segment(&full, config->segment_size);

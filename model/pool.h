@@ -55,6 +55,8 @@ struct spm_pool_state {
         bool is_varied;  /* a large segment was in the way not long ago (piece.h) */
         bool unfinished; /* there was no room for all that a synchronisation releases */
         bool synced;     /* a synchronisation has just completed blocks of it (A13) */
+        bool detour;     /* an allocation is not the usual one: it is closed, or tracks uses */
+        bool is_careful; /* nor is a free: it tracks uses, or has a quarantine */
         bool follow;
         bool opportunistic;
         bool internal;

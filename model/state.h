@@ -15,6 +15,7 @@
 #include "host.h"
 #include "table.h"
 
+struct spm_ledger;
 struct spm_records;
 struct spm_snapshot;
 struct spm_stamp_state;
@@ -30,6 +31,7 @@ struct spm_model {
         /* subject.c */
         struct spm_table contexts;
         struct spm_table streams;
+        unsigned int stream_count; /* that the program can use */
         struct spm_table events;
         uint64_t proofs; /* grows when more is known to be complete by the program (H_sync) */
 
@@ -71,6 +73,9 @@ struct spm_model {
         /* segment.c */
         struct spm_table segments;
         uint64_t next_base; /* of a made-up range */
+
+        /* ledger.c */
+        struct spm_ledger *ledger; /* NULL until a pool tracks uses */
 
         /* serve.c */
         uint64_t generation; /* of the latest allocation */

@@ -58,3 +58,13 @@ void spm_text_address(struct spm_text *text, const char *label, uint64_t number)
         put(text, 'x');
         number_in(text, number, 16);
 }
+
+void spm_text_letter(struct spm_text *text, char letter)
+{
+        put(text, letter);
+}
+
+void spm_text_number(struct spm_text *text, uint64_t number)
+{
+        number_in(text, number, 10);
+}

@@ -65,11 +65,11 @@ struct spm_last {
 struct spm_user {
         uint32_t seat;
         uint64_t age; /* 0: nobody has it */
-        struct spm_last last[SPM_USE_KINDS];
+        struct spm_last last[SPM_TOUCH_KINDS];
 };
 
 struct spm_witnessed {
-        struct spm_life life;
+        struct spm_seen_life life;
         uint64_t age; /* 0: nobody has it */
         uint32_t seat;
         uint64_t position; /* of the allocation; 0: in no stream's order, or long complete */

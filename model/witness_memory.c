@@ -26,7 +26,7 @@ static struct spm_witnessed *ways_of(const struct spm_witness *witness, uint64_t
         return &witness->block[(hash >> 32) % sets * SPM_WITNESS_WAYS];
 }
 
-static struct spm_witnessed *find(const struct spm_witness *witness, struct spm_life life)
+static struct spm_witnessed *find(const struct spm_witness *witness, struct spm_seen_life life)
 {
         struct spm_witnessed *ways = ways_of(witness, life.address);
 
@@ -38,7 +38,7 @@ static struct spm_witnessed *find(const struct spm_witness *witness, struct spm_
 }
 
 /* An earlier allocation at the same address is the first to go. */
-static struct spm_witnessed *make(struct spm_witness *witness, struct spm_life life)
+static struct spm_witnessed *make(struct spm_witness *witness, struct spm_seen_life life)
 {
         struct spm_witnessed *ways = ways_of(witness, life.address), *block = ways;
 
@@ -74,8 +74,8 @@ static struct spm_user *user_of(struct spm_witnessed *block, uint32_t seat)
 
 /* what is told */
 
-void spm_witness_alloc(struct spm_witness *witness, struct spm_actor actor, struct spm_life life,
-                       struct spm_spot spot)
+void spm_witness_alloc(struct spm_witness *witness, struct spm_actor actor,
+                       struct spm_seen_life life, struct spm_spot spot)
 {
         const struct spm_seat *seat = spm_witness_seat(witness, actor.stream);
         struct spm_witnessed *block;
@@ -89,8 +89,8 @@ void spm_witness_alloc(struct spm_witness *witness, struct spm_actor actor, stru
         block->spot = spot;
 }
 
-void spm_witness_touch(struct spm_witness *witness, struct spm_actor actor, struct spm_life life,
-                       const struct spm_touch *touch)
+void spm_witness_touch(struct spm_witness *witness, struct spm_actor actor,
+                       struct spm_seen_life life, const struct spm_touch *touch)
 {
         const struct spm_seat *seat = spm_witness_seat(witness, actor.stream);
         struct spm_witnessed *block = find(witness, life);
@@ -157,25 +157,26 @@ static bool overlaps(const struct spm_touch *touch, const struct spm_last *last)
 }
 
 /* Can the order of the two matter? @touch is NULL for a free, which is in conflict with all. */
-static bool conflicts(const struct spm_touch *touch, enum spm_use_kind kind,
+static bool conflicts(const struct spm_touch *touch, enum spm_touch_kind kind,
                       const struct spm_last *last)
 {
         if (!touch)
                 return true;
-        if (touch->kind == SPM_USE_ARGUMENT || kind == SPM_USE_ARGUMENT)
+        if (touch->kind == SPM_TOUCH_ARGUMENT || kind == SPM_TOUCH_ARGUMENT)
                 return false;
-        return (touch->kind == SPM_USE_WRITE || kind == SPM_USE_WRITE) && overlaps(touch, last);
+        return (touch->kind == SPM_TOUCH_WRITE || kind == SPM_TOUCH_WRITE) && overlaps(touch, last);
 }
 
 /* What is proven comes first. */
-static const enum spm_use_kind by_weight[] = {SPM_USE_WRITE, SPM_USE_READ, SPM_USE_ARGUMENT};
+static const enum spm_touch_kind by_weight[] = {SPM_TOUCH_WRITE, SPM_TOUCH_READ,
+                                                SPM_TOUCH_ARGUMENT};
 
 static struct spm_verdict about_uses(const struct reach *reach, const struct spm_witnessed *block,
                                      const struct spm_touch *touch, enum spm_hazard hazard)
 {
-        for (unsigned int k = 0; k < SPM_USE_KINDS; k++)
+        for (unsigned int k = 0; k < SPM_TOUCH_KINDS; k++)
                 for (unsigned int i = 0; i < SPM_WITNESS_USERS; i++) {
-                        enum spm_use_kind kind = by_weight[k];
+                        enum spm_touch_kind kind = by_weight[k];
                         const struct spm_user *user = &block->user[i];
                         const struct spm_last *last = &user->last[kind];
 
@@ -193,7 +194,7 @@ static struct spm_verdict about_uses(const struct reach *reach, const struct spm
 }
 
 static struct spm_verdict look(const struct spm_witness *witness, struct spm_actor actor,
-                               struct spm_life life, const struct spm_touch *touch)
+                               struct spm_seen_life life, const struct spm_touch *touch)
 {
         const struct spm_witnessed *block =
                 spm_witness_is_silent(witness) ? NULL : find(witness, life);
@@ -211,19 +212,19 @@ static struct spm_verdict look(const struct spm_witness *witness, struct spm_act
 }
 
 struct spm_verdict spm_witness_look(const struct spm_witness *witness, struct spm_actor actor,
-                                    struct spm_life life, const struct spm_touch *touch)
+                                    struct spm_seen_life life, const struct spm_touch *touch)
 {
         return look(witness, actor, life, touch);
 }
 
 struct spm_verdict spm_witness_look_free(const struct spm_witness *witness, struct spm_actor actor,
-                                         struct spm_life life)
+                                         struct spm_seen_life life)
 {
         return look(witness, actor, life, NULL);
 }
 
 struct spm_verdict spm_witness_look_sync_free(const struct spm_witness *witness, uint32_t context,
-                                              struct spm_life life)
+                                              struct spm_seen_life life)
 {
         const struct spm_witnessed *block =
                 spm_witness_is_silent(witness) ? NULL : find(witness, life);

@@ -40,9 +40,14 @@ enum spm_status {
         SPM_E_INTERIOR,      /* the address lies inside a live block, not at its start */
         SPM_E_STALE,         /* the block at this address is a later one (generation differs) */
         SPM_E_INVALID_DEVICE,
-        SPM_E_READ_ONLY,   /* the attribute cannot be set */
-        SPM_E_UNKNOWN,     /* no such context, stream, event, pool, segment or stamp */
-        SPM_E_HOST_MEMORY, /* the host's own allocator failed, or handles ran out */
+        SPM_E_READ_ONLY,      /* the attribute cannot be set */
+        SPM_E_UNKNOWN,        /* no such context, stream, event, pool, segment or stamp */
+        SPM_E_HOST_MEMORY,    /* the host's own allocator failed, or handles ran out */
+        SPM_E_USE_AFTER_FREE, /* the allocation that is named was freed (use.h) */
+        SPM_E_OUT_OF_BOUNDS,  /* past what was asked for (use.h) */
+        SPM_E_MISUSE,         /* not of this kind of pool, or not in this order (use.h, budget.h) */
+        SPM_E_OUT_OF_BUDGET,  /* past a limit of the caller's own (budget.h) */
+        SPM_E_DRIVER,         /* what the caller was asked to do has failed (reap.h) */
 };
 
 /** spm_status_name() - the name of a status, e.g. "SPM_E_DOUBLE_FREE"; never NULL. */

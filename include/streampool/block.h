@@ -35,6 +35,7 @@ struct spm_request {
         spm_stream stream; /* 0 for SYNC and HOST pools */
         size_t size;
         bool may_wait;                 /* host waits are allowed when memory is short */
+        uint32_t tag;                  /* of a pool that tracks uses: who asks (tag.h); 0: nobody */
         struct spm_magazine *magazine; /* to be filled on the way; NULL for none */
         size_t extra;                  /* bytes behind the block, which count for nothing but
                                         * spm_allocation.reserved; not from a magazine */

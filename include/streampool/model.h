@@ -24,6 +24,11 @@
  *   block.h     allocations, frees, and questions about them
  *   magazine.h  a thread's own blocks, without the caller's lock
  *   stats.h     figures, and what helps to find a mistake
+ *   use.h       which streams use a block, and what has to wait for them
+ *   reap.h      what was freed and is not complete, and how to wait for it
+ *   tag.h       whose the memory is, by names of the caller's own
+ *   budget.h    how much somebody may have, of pools of one model or of many
+ *   observer.h  a record of every call, the refused ones too
  *
  * Words
  *   stream   an ordered queue of device work. Its n-th operation that the model
@@ -72,6 +77,11 @@
 #include <streampool/block.h>
 #include <streampool/magazine.h>
 #include <streampool/stats.h>
+#include <streampool/use.h>
+#include <streampool/reap.h>
+#include <streampool/tag.h>
+#include <streampool/budget.h>
+#include <streampool/observer.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -105,6 +115,8 @@ struct spm_config {
         /* Synchronous memory freed since the last submission that is worth a stamp before the next,
          * by which the only stream that has work can have it again at once (submit.h). */
         size_t guard_bytes; /* default 64 KiB */
+        /* Streams that the program may have at once, in all contexts; 0 for any number. (B48) */
+        unsigned int max_streams;
 };
 
 /**

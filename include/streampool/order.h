@@ -57,6 +57,7 @@ enum spm_stream_kind {
 /** spm_stream_add() - call when the driver has created it; spm_stream_retire() or the end of its
  * context ends it. It waits for what its whole context waits for (H9, H10). Return: SPM_OK,
  * SPM_E_UNKNOWN (context), SPM_E_INVALID_VALUE (bad kind, or a second legacy stream),
+ * SPM_E_OUT_OF_BUDGET (there are max_streams of them; no other stream stands in for it),
  * SPM_E_HOST_MEMORY. */
 enum spm_status spm_stream_add(struct spm_model *model, spm_context context,
                                enum spm_stream_kind kind, spm_stream *stream);

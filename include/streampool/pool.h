@@ -78,6 +78,9 @@ struct spm_pool_config {
         bool is_default;     /* spm_pool_destroy() refuses it */
         bool release_needs_idle; /* segments are given back only right after a context
                                   * synchronisation, or when out of memory (F10) */
+        /* Who uses a block, and how, is remembered (use.h). ASYNC pools only; one that does has no
+         * magazines. */
+        bool track_uses;
         size_t initial_size; /* reserved at creation (MODEL provider), else at the first growth */
         size_t max_size;     /* cap on reserved bytes; 0 for none */
         size_t release_threshold; /* reserved bytes kept at synchronisations; SIZE_MAX for all */
@@ -119,9 +122,9 @@ struct spm_pool_config {
  * Return: SPM_OK, SPM_E_INVALID_VALUE (initial_size > max_size or release_threshold > max_size when
  * max_size is not 0; a grain, an alignment or a small_size that is no power of two; align > grain;
  * small_size > grain or > 64 aligns; a range that is not made of grains or meets other memory of
- * the model's; no such kind, provider or growth), SPM_E_INVALID_DEVICE (device < 0), SPM_E_UNKNOWN
- * (context; a SYNC or HOST pool needs one), SPM_E_OUT_OF_MEMORY (initial_size, of a MODEL
- * provider), SPM_E_HOST_MEMORY. (A2, A3, A4)
+ * the model's; no such kind, provider or growth; track_uses of a pool that is not ASYNC),
+ * SPM_E_INVALID_DEVICE (device < 0), SPM_E_UNKNOWN (context; a SYNC or HOST pool needs one),
+ * SPM_E_OUT_OF_MEMORY (initial_size, of a MODEL provider), SPM_E_HOST_MEMORY. (A2, A3, A4)
  */
 enum spm_status spm_pool_create(struct spm_model *model, const struct spm_pool_config *config,
                                 spm_pool *pool);

@@ -120,7 +120,7 @@ void spm_witness_saw_event(struct spm_witness *witness, uint32_t event, uint64_t
 
 /* An allocation: where it begins, and which of those that were there. Nobody asks about one that
  * was freed, so that is not told. */
-struct spm_life {
+struct spm_seen_life {
         uint64_t address;
         uint64_t number;
 };
@@ -131,16 +131,16 @@ struct spm_spot {
         const char *function;
 };
 
-enum spm_use_kind {
-        SPM_USE_READ,
-        SPM_USE_WRITE,
-        SPM_USE_ARGUMENT, /* it was given: to be read, written, or neither */
-        SPM_USE_KINDS,
+enum spm_touch_kind {
+        SPM_TOUCH_READ,
+        SPM_TOUCH_WRITE,
+        SPM_TOUCH_ARGUMENT, /* it was given: to be read, written, or neither */
+        SPM_TOUCH_KINDS,
 };
 
 /* Bytes [from, to) of an allocation. */
 struct spm_touch {
-        enum spm_use_kind kind;
+        enum spm_touch_kind kind;
         uint64_t from, to;
         struct spm_spot spot;
 };
@@ -159,31 +159,31 @@ struct spm_verdict {
         enum spm_hazard hazard;
         uint32_t stream; /* whose work the earlier one is */
         bool is_alloc;   /* the earlier one is the allocation; else a use */
-        enum spm_use_kind kind;
+        enum spm_touch_kind kind;
         struct spm_spot spot;
 };
 
 /** spm_witness_alloc() - memory was allocated in the order of a stream, by what it submitted last.
  * Memory that was not is known from its first use. */
-void spm_witness_alloc(struct spm_witness *witness, struct spm_actor actor, struct spm_life life,
-                       struct spm_spot spot);
+void spm_witness_alloc(struct spm_witness *witness, struct spm_actor actor,
+                       struct spm_seen_life life, struct spm_spot spot);
 
 /** spm_witness_look() - would what the stream submitted last be a hazard if it touched this?
  * Changes nothing. */
 struct spm_verdict spm_witness_look(const struct spm_witness *witness, struct spm_actor actor,
-                                    struct spm_life life, const struct spm_touch *touch);
+                                    struct spm_seen_life life, const struct spm_touch *touch);
 
 /** spm_witness_touch() - it does touch this. */
-void spm_witness_touch(struct spm_witness *witness, struct spm_actor actor, struct spm_life life,
-                       const struct spm_touch *touch);
+void spm_witness_touch(struct spm_witness *witness, struct spm_actor actor,
+                       struct spm_seen_life life, const struct spm_touch *touch);
 
 /** spm_witness_look_free() - would it be a hazard to free this by what the stream submitted last?
  * spm_witness_look_sync_free(): at once, when all that @context was given is complete; 0 waits for
  * nothing. */
 struct spm_verdict spm_witness_look_free(const struct spm_witness *witness, struct spm_actor actor,
-                                         struct spm_life life);
+                                         struct spm_seen_life life);
 struct spm_verdict spm_witness_look_sync_free(const struct spm_witness *witness, uint32_t context,
-                                              struct spm_life life);
+                                              struct spm_seen_life life);
 
 #pragma GCC visibility pop
 

@@ -149,7 +149,7 @@ static bool is_freed(const struct launch *launch, uint64_t value, struct sp_find
         case SP_POOLED_LIVE:
                 /* No mistake by itself. */
                 if (sp_order_is_on)
-                        sp_order_use(launch->stream, value, 0, SPM_USE_ARGUMENT);
+                        sp_order_use(launch->stream, value, 0, SPM_TOUCH_ARGUMENT);
                 return false;
         case SP_POOLED_FREE:
                 return finding->has_block;

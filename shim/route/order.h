@@ -54,7 +54,7 @@ struct sp_order_call {
         unsigned int touches;
         struct {
                 struct spm_actor actor;
-                struct spm_life life;
+                struct spm_seen_life life;
                 struct spm_touch touch;
         } touch[SP_ORDER_TOUCHES];
 };
@@ -76,7 +76,7 @@ void sp_order_submit(CUstream target) SP_COLD;
  * Between sp_order_begin() and _end(), before the driver hears of the call.
  */
 void sp_order_use(CUstream target, uint64_t address, uint64_t bytes,
-                  enum spm_use_kind kind) SP_COLD;
+                  enum spm_touch_kind kind) SP_COLD;
 
 /** sp_order_look() - likewise for a copy or a set. @span: from its first byte to its last. */
 void sp_order_look(const struct sp_use *use, uint64_t span) SP_COLD;

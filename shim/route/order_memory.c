@@ -24,7 +24,7 @@
 
 /* An allocation. */
 struct found {
-        struct spm_life life;
+        struct spm_seen_life life;
         struct sp_ledger_entry entry;
         uint32_t context; /* that a synchronous free waits for; 0: none */
         bool is_pooled;
@@ -54,7 +54,7 @@ static bool find_pooled(uint64_t address, struct found *found)
         sp_model_leave();
         if (status != SPM_OK)
                 return status != SPM_E_FOREIGN;
-        found->life = (struct spm_life){block.address, 2 * block.generation + 1};
+        found->life = (struct spm_seen_life){block.address, 2 * block.generation + 1};
         found->is_pooled = true;
         found->has_sync_memops = block.user & SP_HELD_SYNC_MEMOPS;
         context = block.kind == SPM_POOL_SYNC ? sp_context_by_pool(block.pool) : NULL;
@@ -75,7 +75,7 @@ static bool find_drivers(uint64_t address, struct found *found)
         if (!sp_ledger_block(base, &finding))
                 return true;
         found->entry = finding.block;
-        found->life = (struct spm_life){base, 2 * finding.block.sequence};
+        found->life = (struct spm_seen_life){base, 2 * finding.block.sequence};
         found->context = finding.block.kind == SP_KIND_ASYNC ? 0 : finding.block.context;
         return true;
 }
@@ -99,7 +99,7 @@ struct question {
 static struct spm_verdict look(const struct question *question)
 {
         const struct spm_witness *witness = sp_witness_enter();
-        struct spm_life life = question->found->life;
+        struct spm_seen_life life = question->found->life;
         struct spm_verdict verdict;
 
         if (question->what == USE)
@@ -184,9 +184,9 @@ static const enum sp_finding_kind kinds[] = {
 };
 
 static const enum sp_earlier_kind earliers[] = {
-        [SPM_USE_READ] = SP_EARLIER_READ,
-        [SPM_USE_WRITE] = SP_EARLIER_WRITE,
-        [SPM_USE_ARGUMENT] = SP_EARLIER_ARGUMENT,
+        [SPM_TOUCH_READ] = SP_EARLIER_READ,
+        [SPM_TOUCH_WRITE] = SP_EARLIER_WRITE,
+        [SPM_TOUCH_ARGUMENT] = SP_EARLIER_ARGUMENT,
 };
 
 /* What is not of the later one's is filled in. */
@@ -216,7 +216,7 @@ static const void *site_now(void)
 
 /* uses */
 
-static void remember(struct sp_order_call *call, struct spm_actor actor, struct spm_life life,
+static void remember(struct sp_order_call *call, struct spm_actor actor, struct spm_seen_life life,
                      const struct spm_touch *touch)
 {
         if (call->touches == SP_ORDER_TOUCHES)
@@ -256,7 +256,7 @@ static bool is_synchronous(const struct found *found)
 /* What it is: @touched bytes, in one piece if @bytes are. */
 struct use {
         uint64_t address, bytes, touched;
-        enum spm_use_kind kind;
+        enum spm_touch_kind kind;
 };
 
 static void use_found(struct sp_order_call *call, struct spm_actor actor, CUstream target,
@@ -275,8 +275,8 @@ static void use_found(struct sp_order_call *call, struct spm_actor actor, CUstre
                 .function = call->function,
                 .site = call->site,
                 .touched = use->touched,
-                .is_write = use->kind == SPM_USE_WRITE,
-                .is_argument = use->kind == SPM_USE_ARGUMENT,
+                .is_write = use->kind == SPM_TOUCH_WRITE,
+                .is_argument = use->kind == SPM_TOUCH_ARGUMENT,
                 .stream = (uintptr_t)target,
         };
 
@@ -292,15 +292,15 @@ static void look_at(CUstream target, const struct use *use)
 
         if (!call || !call->actor.stream || !sp_route_may_act())
                 return;
-        if (call->reads_early && use->kind == SPM_USE_READ)
+        if (call->reads_early && use->kind == SPM_TOUCH_READ)
                 return;
         if (!find(use->address, &found)) {
                 /* Copies from and to pageable memory may be done when they return. */
-                call->is_waited_for = call->is_waited_for || use->kind != SPM_USE_ARGUMENT;
+                call->is_waited_for = call->is_waited_for || use->kind != SPM_TOUCH_ARGUMENT;
                 return;
         }
         if (!is_looked_at(found.entry.kind)) {
-                call->is_elsewhere = call->is_elsewhere || use->kind != SPM_USE_ARGUMENT;
+                call->is_elsewhere = call->is_elsewhere || use->kind != SPM_TOUCH_ARGUMENT;
                 return;
         }
         call->is_on_device = true;
@@ -314,7 +314,7 @@ static void look_at(CUstream target, const struct use *use)
         use_found(call, actor, target, &found, use);
 }
 
-void sp_order_use(CUstream target, uint64_t address, uint64_t bytes, enum spm_use_kind kind)
+void sp_order_use(CUstream target, uint64_t address, uint64_t bytes, enum spm_touch_kind kind)
 {
         look_at(target, &(struct use){address, bytes, bytes, kind});
 }
@@ -328,7 +328,7 @@ void sp_order_look(const struct sp_use *what, uint64_t span)
                 .address = what->address,
                 .bytes = is_one_piece ? span : 0,
                 .touched = touched,
-                .kind = what->is_write ? SPM_USE_WRITE : SPM_USE_READ,
+                .kind = what->is_write ? SPM_TOUCH_WRITE : SPM_TOUCH_READ,
         };
 
         if (call)

@@ -18,7 +18,7 @@ import tempfile
 
 SKIP = 77
 STRICT = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
-SUITES = ("beside", "example", "header_c", "header_cxx", "package", "symbols")
+SUITES = ("beside", "example", "header_c", "header_cxx", "others", "package", "symbols")
 OPTIONS = None
 WRONG = []
 
@@ -138,6 +138,22 @@ def example(installed):
             hits, reserved, hits_with, reserved_with, unlocked = map(int, found.groups())
             note(hits < hits_with and 3 * reserved_with <= reserved, f"the event makes no difference:\n{said}")
             note(unlocked > 900, f"the magazine makes no difference:\n{said}")
+
+
+def others(installed):
+    """The other programs of tests/examples without a device: each says what its text has, with either library."""
+    archive = installed.find("libstreampool_model.a")
+    flags = installed.package("--cflags", "--libs")
+    static = [archive if flag == "-lstreampool_model" else flag for flag in flags]
+    for name in ("budget", "use"):
+        with open(source("library", name + ".txt"), encoding="utf-8") as file:
+            wanted = file.read()
+        for compiler in compilers("cc", "gcc", "clang"):
+            for libraries in (flags, static):
+                program = os.path.join(installed.folder, name)
+                call(compiler, *STRICT, source("examples", name + ".c"), *libraries, "-o", program)
+                said = call(program, env=libraries_at(installed.libraries() if libraries is flags else None))
+                note(said == wanted, f"{compiler}, {libraries}: {name} says\n{said}")
 
 
 def header_c(installed):

@@ -171,3 +171,32 @@ Test(model, every_status_has_a_name)
                 cr_expect_eq(strncmp(spm_status_name((enum spm_status)status), "SPM_", 4), 0);
         cr_expect_str_eq(spm_status_name((enum spm_status)99), "unknown status");
 }
+
+/* B48 */
+Test(model, there_are_no_more_streams_than_there_may_be)
+{
+        struct spm_config config = {.max_streams = 2};
+        struct spm_model *model;
+        struct spm_actions actions;
+        spm_context contexts[2];
+        spm_stream streams[3] = {0};
+
+        cr_assert_eq(spm_model_new(&config, &model), SPM_OK);
+        for (int i = 0; i < 2; i++) {
+                cr_assert_eq(spm_context_add(model, 0, &contexts[i]), SPM_OK);
+                cr_assert_eq(spm_stream_add(model, contexts[i], SPM_STREAM_BLOCKING, &streams[i]),
+                             SPM_OK);
+        }
+        cr_expect_eq(spm_stream_add(model, contexts[0], SPM_STREAM_LEGACY, &streams[2]),
+                     SPM_E_OUT_OF_BUDGET);
+        cr_expect_eq(streams[2], 0u, "nor is another one named");
+        cr_assert_eq(spm_stream_retire(model, streams[0], &actions), SPM_OK);
+        cr_expect_eq(spm_stream_add(model, contexts[0], SPM_STREAM_LEGACY, &streams[2]), SPM_OK);
+        cr_expect_eq(spm_context_remove(model, contexts[1], &actions), SPM_OK);
+        cr_expect_eq(spm_stream_add(model, contexts[0], SPM_STREAM_BLOCKING, &streams[1]), SPM_OK);
+        cr_assert_eq(spm_stream_undo(model, streams[1]), SPM_OK);
+        cr_expect_eq(spm_stream_add(model, contexts[0], SPM_STREAM_BLOCKING, &streams[1]), SPM_OK);
+        cr_expect_eq(spm_stream_add(model, contexts[0], SPM_STREAM_BLOCKING, &streams[0]),
+                     SPM_E_OUT_OF_BUDGET);
+        spm_model_free(model);
+}

@@ -11,10 +11,10 @@
 
 static const struct spm_actor a = {1, 1, SPM_STREAM_NON_BLOCKING};
 static const struct spm_actor b = {2, 1, SPM_STREAM_NON_BLOCKING};
-static const struct spm_life block = {0x7f0000000000, 1};
-static const struct spm_touch reads = {SPM_USE_READ, 0, 64, {&reads, "read"}};
-static const struct spm_touch writes = {SPM_USE_WRITE, 0, 64, {&writes, "write"}};
-static const struct spm_touch given = {SPM_USE_ARGUMENT, 0, 64, {&given, "launch"}};
+static const struct spm_seen_life block = {0x7f0000000000, 1};
+static const struct spm_touch reads = {SPM_TOUCH_READ, 0, 64, {&reads, "read"}};
+static const struct spm_touch writes = {SPM_TOUCH_WRITE, 0, 64, {&writes, "write"}};
+static const struct spm_touch given = {SPM_TOUCH_ARGUMENT, 0, 64, {&given, "launch"}};
 static const struct spm_spot made = {&made, "alloc"};
 
 static struct spm_witness *witness;
@@ -84,7 +84,7 @@ Test(witness, a_race_is_told_the_use_that_it_is_with)
         use(a, &writes);
         verdict = use(b, &reads);
         cr_expect_eq(verdict.hazard, SPM_HAZARD_RACE);
-        cr_expect_eq(verdict.kind, SPM_USE_WRITE);
+        cr_expect_eq(verdict.kind, SPM_TOUCH_WRITE);
         cr_expect_not(verdict.is_alloc);
         cr_expect_eq(verdict.spot.site, &writes);
 }
@@ -102,9 +102,9 @@ Test(witness, a_free_is_told_what_is_proven_first)
         alloc(a);
         order(a, b);
         use(b, &given);
-        cr_expect_eq(free_on(a).kind, SPM_USE_ARGUMENT);
+        cr_expect_eq(free_on(a).kind, SPM_TOUCH_ARGUMENT);
         use(b, &reads);
-        cr_expect_eq(free_on(a).kind, SPM_USE_READ);
+        cr_expect_eq(free_on(a).kind, SPM_TOUCH_READ);
         cr_expect_eq(free_on(a).hazard, SPM_HAZARD_FREE_BEFORE_USE);
         cr_expect_eq(free_on(b).hazard, SPM_HAZARD_NONE);
 }
@@ -201,7 +201,7 @@ Test(witness, where_no_stream_can_be_forgotten_it_gives_up)
 
 Test(witness, of_many_blocks_the_oldest_is_forgotten)
 {
-        struct spm_life other = {.number = 1};
+        struct spm_seen_life other = {.number = 1};
 
         start_with((struct spm_witness_config){.blocks = 8});
         use(a, &writes);
@@ -230,7 +230,7 @@ Test(witness, of_many_streams_that_use_a_block_the_oldest_is_forgotten)
 
 Test(witness, memory_that_was_given_out_again_is_no_ones_yet)
 {
-        struct spm_life next = {block.address, 2};
+        struct spm_seen_life next = {block.address, 2};
 
         use(a, &writes);
         spm_witness_submit(witness, b);

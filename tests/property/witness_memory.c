@@ -4,9 +4,9 @@
 
 #include "witness_program.h"
 
-static struct spm_life life_of(int block)
+static struct spm_seen_life life_of(int block)
 {
-        return (struct spm_life){(uint64_t)(block + 1) << 20, run.life[block]};
+        return (struct spm_seen_life){(uint64_t)(block + 1) << 20, run.life[block]};
 }
 
 static struct spm_spot spot_of(int node)
@@ -25,9 +25,9 @@ static bool is_last(const struct use *use)
 
 static bool conflicts(const struct spm_touch *a, const struct spm_touch *b)
 {
-        if (a->kind == SPM_USE_ARGUMENT || b->kind == SPM_USE_ARGUMENT)
+        if (a->kind == SPM_TOUCH_ARGUMENT || b->kind == SPM_TOUCH_ARGUMENT)
                 return false;
-        return (a->kind == SPM_USE_WRITE || b->kind == SPM_USE_WRITE) && a->from < b->to &&
+        return (a->kind == SPM_TOUCH_WRITE || b->kind == SPM_TOUCH_WRITE) && a->from < b->to &&
                b->from < a->to;
 }
 
@@ -97,7 +97,7 @@ void step_use(int stream, int block)
                 .stream = stream,
                 .touch =
                         {
-                                .kind = (enum spm_use_kind)chance(SPM_USE_KINDS),
+                                .kind = (enum spm_touch_kind)chance(SPM_TOUCH_KINDS),
                                 .from = (uint64_t)from,
                                 .to = (uint64_t)(from + 1 + chance(PAGES)),
                         },

@@ -77,7 +77,7 @@ static void read_all(CUstream on, CUdeviceptr pointer)
 
 static void take_as_argument(CUstream on, CUdeviceptr pointer)
 {
-        sp_order_use(on, pointer, 0, SPM_USE_ARGUMENT);
+        sp_order_use(on, pointer, 0, SPM_TOUCH_ARGUMENT);
 }
 
 /* Every other piece of the lines. */
@@ -181,9 +181,9 @@ Test(order, a_call_may_give_work_to_several_streams)
         write_on(stream, pointer);
         sp_order_submit(other);
         sp_order_begin(&made, "cuLaunchCooperativeKernelMultiDevice", stream);
-        sp_order_use(stream, pointer, 0, SPM_USE_ARGUMENT);
+        sp_order_use(stream, pointer, 0, SPM_TOUCH_ARGUMENT);
         cr_expect_eq(found().times, 0);
-        sp_order_use(other, pointer, 0, SPM_USE_ARGUMENT);
+        sp_order_use(other, pointer, 0, SPM_TOUCH_ARGUMENT);
         cr_expect_eq(found().kind, SP_FINDING_USE_BEFORE_ALLOC);
         cr_expect_eq(found().stream, (uintptr_t)other);
         sp_order_end(&made, CUDA_SUCCESS);
@@ -210,9 +210,9 @@ Test(order, of_many_uses_in_one_call_the_last_ones_are_looked_at_too)
         write_on(stream, pointer);
         sp_order_begin(&made, "cuLaunchKernel", other);
         for (int i = 0; i <= SP_ORDER_TOUCHES; i++)
-                sp_order_use(other, pointer, 0, SPM_USE_ARGUMENT);
+                sp_order_use(other, pointer, 0, SPM_TOUCH_ARGUMENT);
         cr_expect_eq(found().times, 0);
-        sp_order_use(other, pointer, SIZE, SPM_USE_WRITE);
+        sp_order_use(other, pointer, SIZE, SPM_TOUCH_WRITE);
         cr_expect_eq(found().kind, SP_FINDING_RACE);
         sp_order_end(&made, CUDA_SUCCESS);
 }
