@@ -24,6 +24,7 @@
  *   block.h     allocations, frees, and questions about them
  *   magazine.h  a thread's own blocks, without the caller's lock
  *   stats.h     figures, and what helps to find a mistake
+ *   survey.h    how sizes and free memory are spread, and what is left
  *
  * Words
  *   stream   an ordered queue of device work. Its n-th operation that the model
@@ -72,6 +73,7 @@
 #include <streampool/block.h>
 #include <streampool/magazine.h>
 #include <streampool/stats.h>
+#include <streampool/survey.h>
 
 #ifdef __cplusplus
 extern "C" {
