@@ -119,3 +119,22 @@ Test(on_order, of_an_allocation_behind_the_legacy_stream_is_waited_for)
         cr_assert_eq(sp_on_cuStreamSynchronize(blocking), CUDA_SUCCESS);
         cr_expect(sim_now_ns() - began >= nanoseconds);
 }
+
+/* By a library that was there before us, say. It is a stream like any other, and not the default
+ * one. */
+Test(on_order, of_a_stream_that_was_made_unseen_is_its_own)
+{
+        CUdeviceptr first, second;
+        CUstream unseen;
+
+        cr_assert_eq(sp_driver.cuStreamCreate(&unseen, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+        cr_assert_null(sp_stream_find(unseen));
+        cr_assert_eq(sp_on_cuMemAllocAsync(&first, 8192 * KIB, unseen), CUDA_SUCCESS);
+        cr_assert_not_null(sp_stream_find(unseen));
+        cr_expect_neq(sp_stream_of(unseen)->model, sp_stream_of(CU_STREAM_LEGACY)->model);
+        cr_assert_eq(sp_on_cuMemFreeAsync(first, unseen), CUDA_SUCCESS);
+        launch_on(unseen);
+        cr_assert_eq(sp_on_cuMemAllocAsync(&second, 8192 * KIB, unseen), CUDA_SUCCESS);
+        cr_expect_eq(second, first, "in its own order at once");
+        cr_expect_eq(served_by_pools(), 3);
+}
