@@ -124,6 +124,7 @@ Test(on_order, of_an_allocation_behind_the_legacy_stream_is_waited_for)
  * one. */
 Test(on_order, of_a_stream_that_was_made_unseen_is_its_own)
 {
+        struct spm_allocation block;
         CUdeviceptr first, second;
         CUstream unseen;
 
@@ -131,7 +132,10 @@ Test(on_order, of_a_stream_that_was_made_unseen_is_its_own)
         cr_assert_null(sp_stream_find(unseen));
         cr_assert_eq(sp_on_cuMemAllocAsync(&first, 8192 * KIB, unseen), CUDA_SUCCESS);
         cr_assert_not_null(sp_stream_find(unseen));
-        cr_expect_neq(sp_stream_of(unseen)->model, sp_stream_of(CU_STREAM_LEGACY)->model);
+        cr_assert_eq(spm_find(sp_model_enter(), first, &block), SPM_OK);
+        sp_model_leave();
+        cr_expect_eq(block.stream, sp_stream_find(unseen)->model);
+        cr_expect_neq(block.stream, sp_stream_of(CU_STREAM_LEGACY)->model);
         cr_assert_eq(sp_on_cuMemFreeAsync(first, unseen), CUDA_SUCCESS);
         launch_on(unseen);
         cr_assert_eq(sp_on_cuMemAllocAsync(&second, 8192 * KIB, unseen), CUDA_SUCCESS);
