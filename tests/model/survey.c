@@ -182,6 +182,47 @@ Test(survey, without_free_memory_nothing_is_divided)
         cr_expect_eq(now.time, 4711, "nothing is written on failure");
 }
 
+Test(survey, fragmentation_of_any_amount_is_told)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_ASYNC,
+                .align = (size_t)1 << 40,
+                .small_size = (size_t)1 << 40,
+                .grain = (size_t)1 << 40,
+        };
+        spm_pool pool = bench_pool(config);
+        spm_segment segment;
+        uint64_t i;
+
+        for (i = 1; i <= 4; i++)
+                cr_assert_eq(spm_segment_add(bench.model, pool, i << 50, (size_t)1 << 46, NULL,
+                                             &segment),
+                             SPM_OK);
+        cr_expect_eq(survey(pool).free_bytes, (uint64_t)4 << 46);
+        cr_expect_eq(survey(pool).fragmentation, 750000, "%u", survey(pool).fragmentation);
+}
+
+Test(survey, nothing_is_given_back_by_a_barrier_that_a_capture_forbids)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_SYNC,
+                .context = bench.context,
+                .release_needs_idle = true,
+        };
+        spm_pool pool = bench_pool(config);
+        struct spm_actions actions;
+        size_t released;
+
+        bench_give(pool, 4 * MIB);
+        cr_expect_not(survey(pool).is_trimmed);
+        cr_assert_eq(spm_capture_begin(bench.model, bench.s, &actions), SPM_OK);
+        cr_expect(survey(pool).is_trimmed);
+        spm_trim(bench.model, pool, 0, &released, &actions);
+        cr_expect_eq(released, 0);
+        cr_assert_eq(spm_capture_end(bench.model, bench.s), SPM_OK);
+        cr_expect_not(survey(pool).is_trimmed);
+}
+
 Test(survey, small_blocks_are_pieces_of_their_own)
 {
         spm_pool pool = made_up(2 * MIB);
