@@ -90,6 +90,7 @@ def first_light():
     runs = same(app('first_light', 60))
     for mode in ('pool', 'observe'):
         report = runs[mode].report
+        note(report['mode'] == mode, f'first_light {mode}: {report["mode"]}')
         note(shimrun.findings(report) == {'double_free': 1, 'foreign': 1},
              f'first_light {mode}: {shimrun.findings(report)}')
         note({k: v[0] for k, v in shimrun.leaks(report).items()} == {'device': 2},

@@ -152,3 +152,61 @@ Test(completes, nothing_at_all_a_call_that_fails)
                 finish();
         }
 }
+
+/* frees of the driver's own memory */
+
+static CUdeviceptr drivers;
+
+static CUresult managed(void)
+{
+        return sp_on_cuMemAllocManaged(&drivers, SIZE, CU_MEM_ATTACH_GLOBAL);
+}
+
+static CUresult pitched(void)
+{
+        size_t pitch;
+
+        return sp_on_cuMemAllocPitch_v2(&drivers, &pitch, 100, 7, 4);
+}
+
+/* Of a pool that can be shared, which the driver serves from. */
+static CUresult ordered(void)
+{
+        static CUmemoryPool pool;
+        CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+
+        if (!pool)
+                cr_assert_eq(sp_on_cuMemPoolCreate(&pool, &props), CUDA_SUCCESS);
+        return sp_on_cuMemAllocFromPoolAsync(&drivers, SIZE, pool, other);
+}
+
+static CUresult nothing(void)
+{
+        drivers = 0;
+        return CUDA_SUCCESS;
+}
+
+/* The driver waits for the whole context when it frees memory that is the context's (E1). */
+Test(completes, what_was_before_it_a_free_that_waits_and_no_other)
+{
+        static const struct {
+                const char *name;
+                CUresult (*make)(void);
+                bool completes;
+        } kinds[] = {
+                {"managed", managed, true},
+                {"pitched", pitched, true},
+                {"of a pool", ordered, false},
+                {"nothing", nothing, false},
+        };
+
+        for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+                cr_assert_eq(kinds[i].make(), CUDA_SUCCESS, "%s", kinds[i].name);
+                free_between_events();
+                cr_assert_eq(sp_on_cuMemFree_v2(drivers), CUDA_SUCCESS, "%s", kinds[i].name);
+                cr_expect_eq(pending(), kinds[i].completes ? 0 : SIZE, "%s", kinds[i].name);
+                finish();
+        }
+}
