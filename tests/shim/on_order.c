@@ -5,6 +5,7 @@
  */
 
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <streampool/model.h>
 
 #include "report/counters.h"
@@ -141,4 +142,27 @@ Test(on_order, of_a_stream_that_was_made_unseen_is_its_own)
         cr_assert_eq(sp_on_cuMemAllocAsync(&second, 8192 * KIB, unseen), CUDA_SUCCESS);
         cr_expect_eq(second, first, "in its own order at once");
         cr_expect_eq(served_by_pools(), 3);
+}
+
+static void *own_stream(void *unused)
+{
+        (void)unused;
+        cr_assert_eq(cuCtxSetCurrent(sp_context_each(NULL)->handle), CUDA_SUCCESS);
+        return (void *)(uintptr_t)sp_stream_of(CU_STREAM_PER_THREAD)->model;
+}
+
+Test(on_order, of_the_default_stream_of_each_thread_is_its_own)
+{
+        spm_stream legacy = sp_stream_of(CU_STREAM_LEGACY)->model;
+        spm_stream own = sp_stream_of(CU_STREAM_PER_THREAD)->model;
+        pthread_t thread;
+        void *others;
+
+        cr_assert_eq(pthread_create(&thread, NULL, own_stream, NULL), 0);
+        cr_assert_eq(pthread_join(thread, &others), 0);
+        cr_expect_neq(own, legacy);
+        cr_expect_neq((spm_stream)(uintptr_t)others, own);
+        cr_expect_neq((spm_stream)(uintptr_t)others, legacy);
+        cr_expect_eq(sp_stream_of(CU_STREAM_LEGACY)->model, legacy);
+        cr_expect_eq(sp_stream_of(CU_STREAM_PER_THREAD)->model, own);
 }
