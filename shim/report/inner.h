@@ -12,6 +12,7 @@
  *   json.c     for programs, with json_place.c
  *   sarif.c    for tools that show findings beside the code
  *   uses.c     of a copy or a set: what it touched
+ *   survey.c   how sizes and free memory of a pool are spread
  *   words.c    values of JSON, for both
  *   site.c     a place in the program's code
  *   lines.c    its function, source file and line, by libdw.c
@@ -197,5 +198,8 @@ void sp_use_json(struct sp_text *text, const struct sp_finding *finding);
 
 /** sp_overrun_json() - a member of the finding; null but for an overrun. */
 void sp_overrun_json(struct sp_text *text, const struct sp_finding *finding);
+
+/** sp_survey_json() - a member of the pool: null where there is nothing to look at. */
+void sp_survey_json(struct sp_text *text, const struct sp_pool_figures *pool);
 
 #endif

@@ -196,6 +196,7 @@ static void add_pools(struct sp_text *text, const struct sp_report *report)
                 NUMBER(pool, grows);
                 NUMBER(pool, releases);
                 NUMBER(pool, moves);
+                sp_survey_json(text, pool);
                 sp_text_add(text, "}");
         }
         sp_text_add(text, "],\n  ");

@@ -13,8 +13,8 @@
 #include "track/state.h"
 #include "track/stream.h"
 
-static void add_figures(struct sp_figures *figures, const struct spm_stats *stats, int device,
-                        enum sp_pool_class class)
+static void add_figures(struct sp_figures *figures, const struct spm_stats *stats, spm_pool pool,
+                        int device, enum sp_pool_class class)
 {
         if (!stats->allocs)
                 return;
@@ -23,6 +23,7 @@ static void add_figures(struct sp_figures *figures, const struct spm_stats *stat
                 return;
         }
         figures->pool[figures->pools++] = (struct sp_pool_figures){
+                .pool = pool,
                 .device = device,
                 .class = class,
                 .requested = stats->used_current,
@@ -49,7 +50,7 @@ static void add_pool(struct sp_figures *figures, struct spm_model *model, spm_po
         struct spm_stats stats;
 
         if (pool && spm_stats(model, pool, &stats) == SPM_OK)
-                add_figures(figures, &stats, device, class);
+                add_figures(figures, &stats, pool, device, class);
 }
 
 static const char *backing_name(void)
@@ -70,7 +71,7 @@ static void add_async(struct sp_figures *figures, const struct sp_device *device
         struct spm_model *model;
 
         if (sp_mempool_sum_ended(device, &ended))
-                add_figures(figures, &ended, device->ordinal, SP_CLASS_ASYNC);
+                add_figures(figures, &ended, 0, device->ordinal, SP_CLASS_ASYNC);
         model = sp_model_enter_bounded();
         if (!model)
                 return;
@@ -106,6 +107,18 @@ void sp_route_figures(struct sp_figures *figures)
         for (struct sp_device *device = sp_device_each(NULL); device;
              device = sp_device_each(device))
                 add_async(figures, device);
+}
+
+bool sp_route_survey(const struct sp_pool_figures *figures, struct spm_survey *survey)
+{
+        struct spm_model *model = figures->pool ? sp_model_enter_bounded() : NULL;
+        bool is_there;
+
+        if (!model)
+                return false;
+        is_there = spm_survey(model, figures->pool, 0, survey) == SPM_OK;
+        sp_model_leave();
+        return is_there;
 }
 
 uint64_t sp_route_stream_handle(uint64_t number)

@@ -80,6 +80,10 @@ def faults():
         for mode in ('pool', 'observe'):
             wrong = shimrun.differences(runs[mode].report, runs[mode].out)
             note(not wrong, f'plant {what} {mode}: ' + '; '.join(wrong))
+            for pool in runs[mode].report['pools']:
+                live = (pool['survey'] or {'live': {'count': 0, 'bytes': 0}})['live']
+                note((live['count'], live['bytes']) == (pool['live'], pool['requested']),
+                     f'plant {what} {mode}: {live} in {pool}')
         served = shimrun.pooled(runs['pool'].report)
         note('clean' not in what or served >= 40, f'plant {what}: {served} served by the pool')
         note(shimrun.pooled(runs['observe'].report) == 0, f'plant {what}: pooled while observing')
