@@ -78,7 +78,8 @@ struct spm_pool_config {
         bool is_default;     /* spm_pool_destroy() refuses it */
         bool release_needs_idle; /* segments are given back only right after a context
                                   * synchronisation, or when out of memory (F10) */
-        size_t initial_size; /* reserved at creation (MODEL provider), else at the first growth */
+        size_t initial_size; /* reserved at creation (MODEL provider), else at the first growth of a
+                              * pool without a range */
         size_t max_size;     /* cap on reserved bytes; 0 for none */
         size_t release_threshold; /* reserved bytes kept at synchronisations; SIZE_MAX for all */
         size_t keep; /* free bytes kept at synchronisations whatever the threshold says, until one
