@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <streampool/survey.h>
+#include <streampool/model.h>
 
 #define SP_FIGURES_POOLS 64
 

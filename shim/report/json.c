@@ -189,6 +189,7 @@ static void add_pools(struct sp_text *text, const struct sp_report *report)
                 NUMBER(pool, pending);
                 NUMBER(pool, ready);
                 NUMBER(pool, largest_ready);
+                sp_survey_json(text, pool);
                 NUMBER(pool, live);
                 NUMBER(pool, allocs);
                 NUMBER(pool, frees);
@@ -196,7 +197,6 @@ static void add_pools(struct sp_text *text, const struct sp_report *report)
                 NUMBER(pool, grows);
                 NUMBER(pool, releases);
                 NUMBER(pool, moves);
-                sp_survey_json(text, pool);
                 sp_text_add(text, "}");
         }
         sp_text_add(text, "],\n  ");
