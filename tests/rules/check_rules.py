@@ -21,8 +21,8 @@ A test is named by its file and, in that file,
 
     a C file             NAME, or SUITE.NAME where two suites have one, of Test(SUITE, NAME);
                          or a case of the conformance program, as its table calls it
-    a Python file        a method test_...; a case of the routes; or a suite of matrix.py or
-                         guards.py, a function without arguments
+    a Python file        a method test_...; a case of the routes; a suite of matrix.py; or a
+                         function that main() calls one by one, in `for suite in (one, two):`
     a meson.build        test('NAME', with what is before a `+` for NAME; for programs that are
                          one test as a whole
 
@@ -129,7 +129,7 @@ def python_tests(path, text):
     names += re.findall(r"^@case\ndef (\w+)\(\):", text, re.M)
     if os.path.basename(path) == "matrix.py":
         names += re.findall(r"^def (\w+)\(\):", text, re.M)
-    for suites in re.findall(r"^    for suite in \(([\w, ]+)\):$", text, re.M):
+    for suites in re.findall(r"^    for (?:suite|test) in \(([\w, ]+)\):$", text, re.M):
         names += suites.split(", ")
     return names
 
