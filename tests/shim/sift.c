@@ -19,16 +19,10 @@
 #include "base/life.h"
 #include "report/inner.h"
 #include "report/report.h"
+#include "tests/shim/no_survey.h"
 #include "track/state.h"
 
 enum { INVALID_VALUE = 1 };
-
-bool sp_route_survey(const struct sp_pool_figures *figures, struct spm_survey *survey)
-{
-        (void)figures;
-        (void)survey;
-        return false;
-}
 
 uint64_t sp_route_stream_handle(uint64_t number)
 {
