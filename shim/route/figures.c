@@ -109,18 +109,6 @@ void sp_route_figures(struct sp_figures *figures)
                 add_async(figures, device);
 }
 
-bool sp_route_survey(const struct sp_pool_figures *figures, struct spm_survey *survey)
-{
-        struct spm_model *model = figures->pool ? sp_model_enter_bounded() : NULL;
-        bool is_there;
-
-        if (!model)
-                return false;
-        is_there = spm_survey(model, figures->pool, 0, survey) == SPM_OK;
-        sp_model_leave();
-        return is_there;
-}
-
 uint64_t sp_route_stream_handle(uint64_t number)
 {
         return (uintptr_t)sp_stream_handle((spm_stream)number);

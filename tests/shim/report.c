@@ -29,7 +29,6 @@
 #include "base/config.h"
 #include "base/life.h"
 #include "report/inner.h"
-#include "tests/shim/no_survey.h"
 #include "track/ledger_inner.h"
 #include "track/state.h"
 #include "track/submit.h"

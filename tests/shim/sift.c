@@ -19,7 +19,6 @@
 #include "base/life.h"
 #include "report/inner.h"
 #include "report/report.h"
-#include "tests/shim/no_survey.h"
 #include "track/state.h"
 
 enum { INVALID_VALUE = 1 };
