@@ -29,6 +29,7 @@
  *   tag.h       whose the memory is, by names of the caller's own
  *   budget.h    how much somebody may have, of pools of one model or of many
  *   observer.h  a record of every call, the refused ones too
+ *   survey.h    how sizes and free memory are spread, and what is left
  *
  * Words
  *   stream   an ordered queue of device work. Its n-th operation that the model
@@ -82,6 +83,7 @@
 #include <streampool/tag.h>
 #include <streampool/budget.h>
 #include <streampool/observer.h>
+#include <streampool/survey.h>
 
 #ifdef __cplusplus
 extern "C" {

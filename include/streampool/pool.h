@@ -81,7 +81,8 @@ struct spm_pool_config {
         /* Who uses a block, and how, is remembered (use.h). ASYNC pools only; one that does has no
          * magazines. */
         bool track_uses;
-        size_t initial_size; /* reserved at creation (MODEL provider), else at the first growth */
+        size_t initial_size; /* reserved at creation (MODEL provider), else at the first growth of a
+                              * pool without a range */
         size_t max_size;     /* cap on reserved bytes; 0 for none */
         size_t release_threshold; /* reserved bytes kept at synchronisations; SIZE_MAX for all */
         size_t keep; /* free bytes kept at synchronisations whatever the threshold says, until one

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <streampool/model.h>
 
 #define SP_FIGURES_POOLS 64
 
@@ -22,6 +23,7 @@ enum sp_pool_class {
 
 /* Bytes where nothing else is said. */
 struct sp_pool_figures {
+        spm_pool pool; /* 0: the sum of pools that are no more */
         int device;
         enum sp_pool_class class;
         uint64_t requested, requested_high; /* in use by the program, as it asked */
@@ -55,6 +57,10 @@ struct sp_figures {
  * pools.
  */
 void sp_route_figures(struct sp_figures *figures);
+
+/** sp_route_survey() - how sizes and free memory are spread in the pool behind @figures. Walks all
+ * of its blocks, under the model's lock. False if it is no more, or somebody keeps the lock. */
+bool sp_route_survey(const struct sp_pool_figures *figures, struct spm_survey *survey);
 
 /** sp_route_stream_handle() - of a stream that the model knows by @number; 0 once it is destroyed.
  */

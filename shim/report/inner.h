@@ -13,6 +13,7 @@
  *   order.c    of the order of streams: what is not behind what
  *   sarif.c    for tools that show findings beside the code
  *   uses.c     of a copy or a set: what it touched
+ *   survey.c   how sizes and free memory of a pool are spread
  *   words.c    values of JSON, for both
  *   site.c     a place in the program's code
  *   lines.c    its function, source file and line, by libdw.c
@@ -211,5 +212,8 @@ void sp_order_json(struct sp_text *text, const struct sp_finding *finding);
 
 /** sp_overrun_json() - a member of the finding; null but for an overrun. */
 void sp_overrun_json(struct sp_text *text, const struct sp_finding *finding);
+
+/** sp_survey_json() - a member of the pool: null where there is nothing to look at. */
+void sp_survey_json(struct sp_text *text, const struct sp_pool_figures *pool);
 
 #endif

@@ -192,6 +192,7 @@ static void add_pools(struct sp_text *text, const struct sp_report *report)
                 NUMBER(pool, pending);
                 NUMBER(pool, ready);
                 NUMBER(pool, largest_ready);
+                sp_survey_json(text, pool);
                 NUMBER(pool, live);
                 NUMBER(pool, allocs);
                 NUMBER(pool, frees);

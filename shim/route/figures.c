@@ -13,8 +13,8 @@
 #include "track/state.h"
 #include "track/stream.h"
 
-static void add_figures(struct sp_figures *figures, const struct spm_stats *stats, int device,
-                        enum sp_pool_class class)
+static void add_figures(struct sp_figures *figures, const struct spm_stats *stats, spm_pool pool,
+                        int device, enum sp_pool_class class)
 {
         if (!stats->allocs)
                 return;
@@ -23,6 +23,7 @@ static void add_figures(struct sp_figures *figures, const struct spm_stats *stat
                 return;
         }
         figures->pool[figures->pools++] = (struct sp_pool_figures){
+                .pool = pool,
                 .device = device,
                 .class = class,
                 .requested = stats->used_current,
@@ -49,7 +50,7 @@ static void add_pool(struct sp_figures *figures, struct spm_model *model, spm_po
         struct spm_stats stats;
 
         if (pool && spm_stats(model, pool, &stats) == SPM_OK)
-                add_figures(figures, &stats, device, class);
+                add_figures(figures, &stats, pool, device, class);
 }
 
 static const char *backing_name(void)
@@ -70,7 +71,7 @@ static void add_async(struct sp_figures *figures, const struct sp_device *device
         struct spm_model *model;
 
         if (sp_mempool_sum_ended(device, &ended))
-                add_figures(figures, &ended, device->ordinal, SP_CLASS_ASYNC);
+                add_figures(figures, &ended, 0, device->ordinal, SP_CLASS_ASYNC);
         model = sp_model_enter_bounded();
         if (!model)
                 return;

@@ -18,21 +18,28 @@
 #include "route/ask.h"
 #include "route/fault.h"
 #include "route/give_back.h"
+#include "route/locked.h"
 #include "route/perform.h"
 #include "track/array_size.h"
 #include "track/context.h"
 #include "track/ledger.h"
 
-void sp_route_write_down(enum sp_kind kind, uint64_t address, size_t bytes)
+struct sp_ledger_entry sp_route_entry(enum sp_kind kind, uint64_t address, size_t bytes)
 {
         struct sp_context *context = sp_context_current();
-        struct sp_ledger_entry entry = {
+
+        return (struct sp_ledger_entry){
                 .address = address,
                 .bytes = bytes,
                 .kind = kind,
                 .device = context ? context->device->ordinal : -1,
                 .context = context ? context->model : 0,
         };
+}
+
+void sp_route_write_down(enum sp_kind kind, uint64_t address, size_t bytes)
+{
+        struct sp_ledger_entry entry = sp_route_entry(kind, address, bytes);
 
         /* Some calls succeed with a null pointer, for a size of 0. */
         if (address)
@@ -169,22 +176,26 @@ CUresult CUDAAPI sp_on_cuMipmappedArrayDestroy(CUmipmappedArray array)
 CUresult CUDAAPI sp_on_cuMemHostRegister(void *pointer, size_t size, unsigned int flags)
 {
         CUresult result = sp_fault(SP_KIND_REGISTERED, "cuMemHostRegister", pointer ? size : 0);
+        size_t counted = 0;
 
         if (result == CUDA_SUCCESS)
-                result = SP_ASK(sp_driver.cuMemHostRegister(pointer, size, flags));
+                result = sp_locked_take(pointer ? size : 0, &counted);
         if (result == CUDA_SUCCESS)
-                sp_route_write_down(SP_KIND_REGISTERED, (uintptr_t)pointer, size);
+                result = SP_ASK(sp_driver.cuMemHostRegister(pointer, size, flags));
+        sp_locked_ended(SP_KIND_REGISTERED, (uintptr_t)pointer, size, counted, result);
         return result;
 }
 
 CUresult CUDAAPI sp_on_cuMemHostRegister_v2(void *pointer, size_t size, unsigned int flags)
 {
         CUresult result = sp_fault(SP_KIND_REGISTERED, "cuMemHostRegister", pointer ? size : 0);
+        size_t counted = 0;
 
         if (result == CUDA_SUCCESS)
-                result = SP_ASK(sp_driver.cuMemHostRegister_v2(pointer, size, flags));
+                result = sp_locked_take(pointer ? size : 0, &counted);
         if (result == CUDA_SUCCESS)
-                sp_route_write_down(SP_KIND_REGISTERED, (uintptr_t)pointer, size);
+                result = SP_ASK(sp_driver.cuMemHostRegister_v2(pointer, size, flags));
+        sp_locked_ended(SP_KIND_REGISTERED, (uintptr_t)pointer, size, counted, result);
         return result;
 }
 

@@ -51,6 +51,7 @@
 #include "track/export.h"
 #include "track/held.h"
 #include "track/ledger.h"
+#include "track/mempool_place.h"
 #include "track/state.h"
 
 /* A free that the pool does not answer. */
@@ -392,9 +393,12 @@ static CUresult forward_alloc_from_pool(CUdeviceptr *pointer, size_t size, CUmem
 {
         struct sp_stream *stream = sp_stream_of(handle);
         struct sp_ask ask = sp_ask_on(stream, handle, pointer ? size : 0);
+        int place = sp_mempool_place(pool);
         CUresult result;
 
         ask.pooled = pooled;
+        if (ask.device >= 0 && place != SP_PLACE_UNKNOWN)
+                ask.device = place;
         result = SP_ASK_FOR(&ask, sp_driver.cuMemAllocFromPoolAsync(pointer, size, pool, handle));
         if (result != CUDA_SUCCESS || !*pointer || (stream && sp_stream_captures(stream)))
                 return result;

@@ -28,6 +28,7 @@
 #include "base/config.h"
 #include "report/counters.h"
 #include "route/fault.h"
+#include "route/locked.h"
 #include "route/order.h"
 #include "route/perform.h"
 #include "route/tick.h"
@@ -61,17 +62,22 @@ static CUresult ask(void **pointer, size_t size, const unsigned int *flags)
 
 static CUresult forward_alloc(void **pointer, size_t size, const unsigned int *flags)
 {
-        uint64_t began = sp_native_begin();
-        CUresult result = ask(pointer, size, flags);
+        size_t counted;
+        CUresult result = sp_locked_take(pointer ? size : 0, &counted);
+        uint64_t began;
 
+        if (result != CUDA_SUCCESS)
+                return result;
+        began = sp_native_begin();
+        result = ask(pointer, size, flags);
         if (result == CUDA_SUCCESS && size)
                 sp_native_end(SP_NATIVE_ALLOC_HOST, began);
         if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve_host())
                 result = ask(pointer, size, flags);
         if (result == CUDA_ERROR_OUT_OF_MEMORY && sp_relieve())
                 result = ask(pointer, size, flags);
-        if (result == CUDA_SUCCESS)
-                sp_route_write_down(SP_KIND_PINNED, (uintptr_t)*pointer, size);
+        sp_locked_ended(SP_KIND_PINNED, result == CUDA_SUCCESS ? (uintptr_t)*pointer : 0, size,
+                        counted, result);
         return result;
 }
 

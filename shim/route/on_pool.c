@@ -17,6 +17,7 @@
 #include "route/perform.h"
 #include "route/route.h"
 #include "track/mempool.h"
+#include "track/mempool_place.h"
 #include "track/mempool_set.h"
 #include "track/state.h"
 
@@ -77,9 +78,12 @@ CUresult CUDAAPI sp_on_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps 
 {
         CUresult result = SP_ASK(sp_driver.cuMemPoolCreate(pool, props));
 
-        if (result == CUDA_SUCCESS && sp_life_has_begun() && is_plain(props))
+        if (result != CUDA_SUCCESS || !sp_life_has_begun())
+                return result;
+        sp_mempool_place_set(*pool, sp_mempool_place_of(props));
+        if (is_plain(props))
                 sp_mempool_made(*pool, props->location.id);
-        return result;
+        return CUDA_SUCCESS;
 }
 
 /* What is live stays until it is freed. @stats: what there was */
@@ -102,14 +106,17 @@ static void destroy_ours(spm_pool pool, struct spm_stats *stats)
 CUresult CUDAAPI sp_on_cuMemPoolDestroy(CUmemoryPool pool)
 {
         struct sp_mempool *ours = pool && sp_life_has_begun() ? sp_mempool_take(pool) : NULL;
+        int place = pool ? sp_mempool_place_take(pool) : SP_PLACE_UNKNOWN;
         CUresult result = sp_driver.cuMemPoolDestroy(pool);
         struct sp_device *device = NULL;
         struct spm_stats stats = {0};
 
-        if (ours && result != CUDA_SUCCESS)
-                sp_mempool_put_back(ours);
-        if (result != CUDA_SUCCESS)
+        if (result != CUDA_SUCCESS) {
+                sp_mempool_place_set(pool, place);
+                if (ours)
+                        sp_mempool_put_back(ours);
                 return result;
+        }
         while ((device = sp_device_each(device)))
                 sp_mempool_follow_current(device);
         if (!ours)

@@ -87,6 +87,9 @@ static inline bool sp_route_is_quiet(void)
                !atomic_load_explicit(&sp_primaries_down, memory_order_relaxed);
 }
 
+/** sp_route_entry() - of the current context; what is not said is not known. */
+struct sp_ledger_entry sp_route_entry(enum sp_kind kind, uint64_t address, size_t bytes);
+
 /** sp_route_write_down() - the driver has served; 0 is no address. */
 void sp_route_write_down(enum sp_kind kind, uint64_t address, size_t bytes);
 

@@ -208,7 +208,7 @@ static CUresult take_pinned(struct sp_segment *segment, unsigned int flags)
 /* Memory of the host counts against no device. */
 static int limited_device(const struct sp_segment *segment)
 {
-        return segment->is_pinned ? -1 : segment->device->ordinal;
+        return segment->is_pinned ? SP_LIMIT_HOST : segment->device->ordinal;
 }
 
 static CUresult take_native(struct sp_segment *segment, unsigned int host_flags)

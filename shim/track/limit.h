@@ -20,9 +20,12 @@
  *                  allocates to the call that frees
  *   cuMemCreate    on a device: from its creation until it has no handle and no mapping
  *
- * What does not: memory of somebody else (imported), memory of the host, and what no call asks
- * for by its size: contexts, modules, graphs, local memory of kernels, and what the driver's pools
- * and pages of small allocations hold besides (P56).
+ * Memory of the host counts against no device. What of it is page-locked, allocated or registered,
+ * in pages, counts by itself, against STREAMPOOL_PINNED_LIMIT (SP_LIMIT_HOST).
+ *
+ * What does not count: memory of somebody else (imported), and what no call asks for by its size:
+ * contexts, modules, graphs, local memory of kernels, and what the driver's pools and pages of
+ * small allocations hold besides (P56).
  *
  * All functions but the first may be called from any thread, with any lock held. Nothing here
  * calls the driver.
@@ -35,6 +38,7 @@
 #include "track/ledger.h"
 
 #define SP_LIMIT_NONE UINT64_MAX
+#define SP_LIMIT_HOST (-2) /* in place of a device: page-locked memory */
 
 /** sp_limit_set() - what a device may be used for, before the shim is on; 0 for no limit. */
 void sp_limit_set(int device, uint64_t cap, uint64_t soft);

@@ -105,7 +105,10 @@ void sp_node_count_locked(const struct sp_ledger_node *node, bool alive)
 
 void sp_node_uncount_locked(struct sp_ledger_node *node)
 {
-        sp_limit_give(node->entry.device, node->entry.counted);
+        bool is_locked =
+                node->entry.kind == SP_KIND_PINNED || node->entry.kind == SP_KIND_REGISTERED;
+
+        sp_limit_give(is_locked ? SP_LIMIT_HOST : node->entry.device, node->entry.counted);
         node->entry.counted = 0;
 }
 

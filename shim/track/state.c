@@ -51,6 +51,7 @@ static void set_limits(const struct sp_config *config)
 {
         int count = 0;
 
+        sp_limit_set(SP_LIMIT_HOST, config->pinned_limit, 0);
         if (!sp_driver.cuDeviceGetCount || sp_driver.cuDeviceGetCount(&count) != CUDA_SUCCESS)
                 return;
         for (int i = 0; i < count && i < SP_LIMITS; i++) {

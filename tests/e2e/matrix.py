@@ -80,6 +80,10 @@ def faults():
         for mode in ('pool', 'observe'):
             wrong = shimrun.differences(runs[mode].report, runs[mode].out)
             note(not wrong, f'plant {what} {mode}: ' + '; '.join(wrong))
+            for pool in runs[mode].report['pools']:
+                live = (pool['survey'] or {'live': {'count': 0, 'bytes': 0}})['live']
+                note((live['count'], live['bytes']) == (pool['live'], pool['requested']),
+                     f'plant {what} {mode}: {live} in {pool}')
         served = shimrun.pooled(runs['pool'].report)
         note('clean' not in what or served >= 40, f'plant {what}: {served} served by the pool')
         note(shimrun.pooled(runs['observe'].report) == 0, f'plant {what}: pooled while observing')
@@ -90,6 +94,7 @@ def first_light():
     runs = same(app('first_light', 60))
     for mode in ('pool', 'observe'):
         report = runs[mode].report
+        note(report['mode'] == mode, f'first_light {mode}: {report["mode"]}')
         note(shimrun.findings(report) == {'double_free': 1, 'foreign': 1},
              f'first_light {mode}: {shimrun.findings(report)}')
         note({k: v[0] for k, v in shimrun.leaks(report).items()} == {'device': 2},

@@ -50,6 +50,25 @@ Test(pool, a_bad_configuration_is_refused)
         cr_expect_eq(create(bad), SPM_E_UNKNOWN);
 }
 
+Test(pool, nothing_said_is_no_cap_and_no_threshold_on_the_first_device)
+{
+        struct spm_pool_config config = {0};
+        struct spm_pool_config told;
+        spm_pool pool;
+
+        config.context = bench.context;
+        cr_assert_eq(spm_pool_create(bench.model, &config, &pool), SPM_OK);
+        cr_assert_eq(spm_pool_get_config(bench.model, pool, &told), SPM_OK);
+        cr_expect_eq(told.initial_size, 0, "A1");
+        cr_expect_eq(told.max_size, 0);
+        cr_expect_eq(told.release_threshold, 0);
+        cr_expect_eq(told.device, 0);
+        cr_expect_eq(told.kind, SPM_POOL_SYNC);
+        cr_expect_eq(told.context, bench.context, "what is said stays");
+        cr_expect_eq(bench_stats(pool).reserved_current, 0, "nothing is reserved beforehand");
+        bench_alloc(pool, 0, 256 * MIB);
+}
+
 Test(pool, the_largest_small_block_follows_the_alignment)
 {
         static const struct {
@@ -213,11 +232,14 @@ Test(pool, peaks_can_be_reset)
 {
         struct spm_stats stats;
 
-        bench_free(bench_alloc(bench.async, bench.s, 1000), bench.s);
+        bench_free(bench_alloc(bench.async, bench.s, 64 * MIB), bench.s);
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_WAIT);
+        bench_alloc(bench.async, bench.s, 1000);
+        cr_expect_eq(bench_stats(bench.async).reserved_high, 64 * MIB);
         cr_assert_eq(spm_reset_peaks(bench.model, bench.async), SPM_OK);
         stats = bench_stats(bench.async);
-        cr_expect_eq(stats.used_high, 0, "A47");
-        cr_expect_eq(stats.live_blocks_high, 0);
+        cr_expect_eq(stats.used_high, 1000, "A47");
+        cr_expect_eq(stats.live_blocks_high, 1);
         cr_expect_eq(stats.reserved_high, stats.reserved_current);
 }
 
@@ -250,6 +272,33 @@ Test(pool, made_up_addresses_are_used_again_but_in_no_other_pool)
         cr_expect_eq(bench_stats(pool).reserved_current, 0);
         cr_expect_eq(bench_alloc(pool, bench.s, 32 * MIB), first);
         cr_expect_eq(bench_alloc(other, bench.s, 32 * MIB), first + range);
+}
+
+/* The first time tables grow, which then are as large as they have to be. */
+Test(pool, that_come_and_go_leave_nothing_behind)
+{
+        struct spm_pool_config config = {.kind = SPM_POOL_ASYNC, .initial_size = 4 * MIB};
+        struct spm_actions actions;
+        struct spm_stats stats;
+        uint64_t first = 0;
+        int i;
+
+        for (i = 0; i < 40; i++) {
+                spm_pool pool;
+
+                config.provider = i % 2 ? SPM_PROVIDER_MODEL : SPM_PROVIDER_CALLER;
+                pool = bench_pool(config);
+                bench_free(bench_alloc(pool, bench.s, 3 * MIB), bench.s);
+                cr_assert_eq(spm_pool_set_access(bench.model, pool, 1, SPM_ACCESS_READ), SPM_OK);
+                cr_assert_eq(spm_pool_destroy(bench.model, pool, &actions), SPM_OK);
+                bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_WAIT);
+                cr_expect_eq(spm_stats(bench.model, pool, &stats), SPM_E_UNKNOWN, "A9");
+                stats = bench_stats(bench.async);
+                if (i == 3)
+                        first = stats.host_bytes;
+                if (i > 3)
+                        cr_expect_eq(stats.host_bytes, first, "pool %d", i);
+        }
 }
 
 Test(pool, an_unknown_handle_is_said_to_be_unknown)

@@ -70,6 +70,16 @@ def object_problems(value, schema, root, where):
             yield f"{where}: {name} is in no schema"
 
 
+def sizes(report):
+    """What a survey says of the sizes of live blocks must agree with itself."""
+    for row in report["pools"]:
+        live = row["survey"]["live"] if row["survey"] else None
+        if live and (len(live["buckets"]), sum(live["buckets"])) != (32, live["count"]):
+            yield f"pools: sizes of {live['count']} blocks are {live['buckets']}"
+        if live and not live["smallest"] <= live["median"] <= live["p90"] <= live["p99"] <= live["largest"]:
+            yield f"pools: sizes are not in order: {live}"
+
+
 def sums(report):
     """Figures that must agree with each other."""
     leaks = report["leaks"]
@@ -120,7 +130,7 @@ def sums(report):
 def check(path, schema):
     with open(path, encoding="utf-8") as source:
         report = json.load(source)
-    return report, [*problems(report, schema, schema, "report"), *sums(report)]
+    return report, [*problems(report, schema, schema, "report"), *sums(report), *sizes(report)]
 
 
 def made(program, what, folder, suffix=".json", **variables):
@@ -155,6 +165,8 @@ def expectations(program, schema, folder):
         yield f"rich: {report['process']}"
     if report["saved"]["calls"] != 14400 or report["saved"]["calls_instead"] != 37:
         yield f"rich: {report['saved']}"
+    if [row["survey"] is None for row in report["pools"]] != [False, True, False]:
+        yield f"rich: {report['pools']}"
     short = report["shortage"]
     if [row["bytes"] for row in short["places"][:3]] != [210 << 16, 3 << 20, 3 << 20] or len(short["places"]) != 5:
         yield f"rich: {short}"

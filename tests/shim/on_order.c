@@ -5,6 +5,7 @@
  */
 
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <streampool/model.h>
 
 #include "report/counters.h"
@@ -118,4 +119,50 @@ Test(on_order, of_an_allocation_behind_the_legacy_stream_is_waited_for)
         cr_expect_eq(sp_on_cuStreamQuery(blocking), CUDA_ERROR_NOT_READY);
         cr_assert_eq(sp_on_cuStreamSynchronize(blocking), CUDA_SUCCESS);
         cr_expect(sim_now_ns() - began >= nanoseconds);
+}
+
+/* By a library that was there before us, say. It is a stream like any other, and not the default
+ * one. */
+Test(on_order, of_a_stream_that_was_made_unseen_is_its_own)
+{
+        struct spm_allocation block;
+        CUdeviceptr first, second;
+        CUstream unseen;
+
+        cr_assert_eq(sp_driver.cuStreamCreate(&unseen, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+        cr_assert_null(sp_stream_find(unseen));
+        cr_assert_eq(sp_on_cuMemAllocAsync(&first, 8192 * KIB, unseen), CUDA_SUCCESS);
+        cr_assert_not_null(sp_stream_find(unseen));
+        cr_assert_eq(spm_find(sp_model_enter(), first, &block), SPM_OK);
+        sp_model_leave();
+        cr_expect_eq(block.stream, sp_stream_find(unseen)->model);
+        cr_expect_neq(block.stream, sp_stream_of(CU_STREAM_LEGACY)->model);
+        cr_assert_eq(sp_on_cuMemFreeAsync(first, unseen), CUDA_SUCCESS);
+        launch_on(unseen);
+        cr_assert_eq(sp_on_cuMemAllocAsync(&second, 8192 * KIB, unseen), CUDA_SUCCESS);
+        cr_expect_eq(second, first, "in its own order at once");
+        cr_expect_eq(served_by_pools(), 3);
+}
+
+static void *own_stream(void *unused)
+{
+        (void)unused;
+        cr_assert_eq(cuCtxSetCurrent(sp_context_each(NULL)->handle), CUDA_SUCCESS);
+        return (void *)(uintptr_t)sp_stream_of(CU_STREAM_PER_THREAD)->model;
+}
+
+Test(on_order, of_the_default_stream_of_each_thread_is_its_own)
+{
+        spm_stream legacy = sp_stream_of(CU_STREAM_LEGACY)->model;
+        spm_stream own = sp_stream_of(CU_STREAM_PER_THREAD)->model;
+        pthread_t thread;
+        void *others;
+
+        cr_assert_eq(pthread_create(&thread, NULL, own_stream, NULL), 0);
+        cr_assert_eq(pthread_join(thread, &others), 0);
+        cr_expect_neq(own, legacy);
+        cr_expect_neq((spm_stream)(uintptr_t)others, own);
+        cr_expect_neq((spm_stream)(uintptr_t)others, legacy);
+        cr_expect_eq(sp_stream_of(CU_STREAM_LEGACY)->model, legacy);
+        cr_expect_eq(sp_stream_of(CU_STREAM_PER_THREAD)->model, own);
 }

@@ -202,6 +202,23 @@ static void step(struct ops *ops)
                 extras[code - count - 8].op(ops);
 }
 
+/* A walk over all blocks finds what the figures say. */
+static void check_survey(struct ops *ops, int pool, const struct spm_stats *stats)
+{
+        struct spm_survey survey;
+
+        if (spm_survey(ops->world.model, ops->world.pools[pool], ops->time, &survey) != SPM_OK ||
+            survey.time != ops->time)
+                world_fail(&ops->world, "A52: there is no survey of pool %d", pool);
+        if (survey.live.count != stats->live_blocks || survey.live.bytes != stats->used_current ||
+            survey.has_leaks != (stats->live_blocks > 0))
+                world_fail(&ops->world, "A50: pool %d has other sizes than it counts", pool);
+        if (survey.free_bytes > stats->ready_bytes || survey.largest_free < stats->largest_ready ||
+            survey.largest_free > survey.free_bytes)
+                world_fail(&ops->world, "A51: pool %d is free in other pieces than it counts",
+                           pool);
+}
+
 static void check_figures(struct ops *ops)
 {
         struct spm_stats stats;
@@ -221,6 +238,8 @@ static void check_figures(struct ops *ops)
                             stats.sealed_bytes !=
                     stats.reserved_current)
                         world_fail(&ops->world, "I3: pool %d does not add up", i);
+                if (ops->world.steps % SELDOM == 0)
+                        check_survey(ops, i, &stats);
                 world_reserved(&ops->world, i, &reserved, &segments);
                 if (i != OPS_POOL_OF_MODEL &&
                     (stats.reserved_current != reserved || stats.segments != segments))

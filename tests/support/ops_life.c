@@ -77,6 +77,30 @@ static void give(struct ops *ops, int pool)
                 world_give(&ops->world, pool, base, (uint64_t)pages * WORLD_PAGE, false);
 }
 
+/* More may come out of magazines and of quarantine than a survey sees, but no less. */
+static void trim(struct ops *ops, int pool)
+{
+        struct world *world = &ops->world;
+        struct spm_survey before = {.is_trimmed = true};
+        struct spm_actions actions;
+        enum spm_status status;
+        size_t keep, released = 0, sum = 0;
+        bool all = true;
+
+        (void)spm_survey(world->model, world->pools[pool], ops->time, &before);
+        do {
+                keep = (size_t)ops_choose(ops, 8) * WORLD_PAGE;
+                all = all && !keep;
+                status = spm_trim(world->model, world->pools[pool], keep, &released, &actions);
+                sum += released;
+                world_perform(world, &actions, OPS_NO_CAUSE, NULL);
+        } while (status == SPM_AGAIN);
+        ops_expect(ops, "trim", status);
+        if (all && !before.is_trimmed && !sum)
+                world_fail(world, "A52: pool %d had something to give back, and gave nothing",
+                           pool);
+}
+
 void op_pool(struct ops *ops)
 {
         static const uint64_t thresholds[] = {0, 2 * WORLD_PAGE, UINT64_MAX};
@@ -85,9 +109,7 @@ void op_pool(struct ops *ops)
         int attribute = 1 + ops_choose(ops, 8);
         uint64_t value = attribute == SPM_ATTR_RELEASE_THRESHOLD ? thresholds[ops_choose(ops, 3)]
                                                                  : (uint64_t)ops_choose(ops, 2);
-        struct spm_actions actions;
         enum spm_status status;
-        size_t released = 0;
 
         if (world->pool_gone[pool])
                 return;
@@ -95,19 +117,14 @@ void op_pool(struct ops *ops)
                 give(ops, pool);
                 return;
         }
-        if (ops_choose(ops, 2)) {
-                status = spm_pool_set_attribute(world->model, world->pools[pool],
-                                                (enum spm_pool_attribute)attribute, value);
-                if (status == SPM_OK && attribute == SPM_ATTR_USED_MEM_HIGH)
-                        ops->used_high[pool] = ops->used[pool];
+        if (!ops_choose(ops, 2)) {
+                trim(ops, pool);
                 return;
         }
-        do {
-                status = spm_trim(world->model, world->pools[pool],
-                                  (size_t)ops_choose(ops, 8) * WORLD_PAGE, &released, &actions);
-                world_perform(world, &actions, OPS_NO_CAUSE, NULL);
-        } while (status == SPM_AGAIN);
-        ops_expect(ops, "trim", status);
+        status = spm_pool_set_attribute(world->model, world->pools[pool],
+                                        (enum spm_pool_attribute)attribute, value);
+        if (status == SPM_OK && attribute == SPM_ATTR_USED_MEM_HIGH)
+                ops->used_high[pool] = ops->used[pool];
 }
 
 void op_tick(struct ops *ops)
