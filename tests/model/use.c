@@ -566,3 +566,49 @@ Test(use, a_range_lies_within_what_was_asked_for)
         cr_expect_eq(spm_use_range(bench.model, a, a.address + 1, SIZE_MAX), SPM_E_OUT_OF_BOUNDS);
         cr_expect_eq(spm_use_range(bench.model, a, UINT64_MAX, 1), SPM_E_OUT_OF_BOUNDS);
 }
+
+/* streams that wait for each other */
+
+/* H6: the device makes the legacy stream and the blocking ones wait for each other. */
+Test(use, the_legacy_stream_is_behind_blocking_streams_and_they_behind_it)
+{
+        spm_stream other = bench_add_blocking();
+        struct spm_block_id a = uses_alloc(bench.blocking, MIB);
+
+        cr_assert_eq(spm_use_record(bench.model, a, SPM_USE_READ, bench.blocking), SPM_OK);
+        cr_expect_eq(uses_waits(a, SPM_USE_READ, other), 1, "two of them are in no order");
+        cr_expect_eq(uses_waits(a, SPM_USE_WRITE, bench.legacy), 0);
+        cr_assert_eq(spm_use_record(bench.model, a, SPM_USE_WRITE, bench.legacy), SPM_OK);
+        cr_expect_eq(uses_count(a), 1, "it stands for the others");
+        cr_expect_eq(uses_waits(a, SPM_USE_READ, other), 0);
+        cr_expect_eq(uses_waits(a, SPM_USE_READ, bench.blocking), 0);
+        cr_expect_eq(uses_waits(a, SPM_USE_READ, bench.t), 1, "this one does not block");
+        cr_assert_eq(spm_use_record(bench.model, a, SPM_USE_READ, bench.t), SPM_OK);
+        cr_expect_eq(uses_waits(a, SPM_USE_WRITE, bench.legacy), 1);
+}
+
+/* Another context has a legacy stream of its own. */
+Test(use, the_legacy_stream_of_another_context_is_behind_nothing)
+{
+        struct spm_block_id a = uses_alloc(bench.blocking, MIB);
+        spm_context context;
+        spm_stream legacy;
+
+        cr_assert_eq(spm_context_add(bench.model, 0, &context), SPM_OK);
+        cr_assert_eq(spm_stream_add(bench.model, context, SPM_STREAM_LEGACY, &legacy), SPM_OK);
+        cr_expect_eq(uses_waits(a, SPM_USE_READ, legacy), 1);
+}
+
+/* A free that the device does not see orders nothing, so its memory waits for what the host sees.
+ */
+Test(use, memory_freed_on_the_legacy_stream_waits_for_uses_on_blocking_ones)
+{
+        struct spm_block_id a = uses_alloc(bench.legacy, MIB);
+
+        bench_give(uses.pool, 64 * MIB);
+        cr_assert_eq(spm_use_record(bench.model, a, SPM_USE_READ, bench.blocking), SPM_OK);
+        bench_free(a.address, bench.legacy);
+        cr_expect_neq(uses_alloc(bench.t, MIB).address, a.address);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        cr_expect_eq(uses_alloc(bench.t, MIB).address, a.address);
+}
