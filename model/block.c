@@ -66,6 +66,17 @@ void spm_block_place(const struct spm_block *block, struct spm_allocation *alloc
 
 /* allocations */
 
+static SPM_COLD enum spm_status alloc_apart(struct spm_model *model, struct spm_request *request,
+                                            struct spm_allocation *allocation,
+                                            struct spm_actions *actions)
+{
+        struct spm_pool_state *pool = spm_pool_find(model, request->pool);
+
+        if (!pool || pool->closed)
+                return SPM_E_UNKNOWN;
+        return spm_ledger_alloc(model, pool, request, allocation, actions);
+}
+
 enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                           struct spm_allocation *allocation, struct spm_actions *actions)
 {
@@ -77,8 +88,9 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
         actions->count = 0;
         if (!request->size)
                 return SPM_E_INVALID_VALUE;
-        if (!pool || pool->detour)
-                return spm_ledger_alloc(model, request, allocation, actions);
+        /* So that the usual way costs what it would without the other one. */
+        if (__builtin_expect(!pool || pool->is_apart, false))
+                return alloc_apart(model, request, allocation, actions);
         want.size = request->size + request->extra;
         if (want.size >= request->size)
                 want.size = spm_pool_reserve_size(pool, want.size, &want.align);
@@ -351,7 +363,7 @@ static bool begin_end(struct spm_block *block, uint32_t life)
 }
 
 /* It waits for its uses as well, or is kept for a while. */
-static SPM_COLD void put_carefully(struct spm_model *model, struct spm_block *block,
+static SPM_COLD void put_by_detour(struct spm_model *model, struct spm_block *block,
                                    const struct spm_stream_state *stream)
 {
         if (block->area->pool->config.track_uses)
@@ -431,8 +443,8 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
         /* The driver's own would not have waited, so no later work may wait for what was before
          * (R1). */
         block->barred = context && stream;
-        if (pool->is_careful)
-                put_carefully(model, block, stream);
+        if (pool->detour)
+                put_by_detour(model, block, stream);
         else
                 spm_limbo_put(model, block);
         stamp_full(model, pool, context, stream, actions);

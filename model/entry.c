@@ -54,24 +54,23 @@ enum spm_status spm_ledger_live(const struct spm_model *model, struct spm_block_
 
 /* allocations */
 
-/* The pool is closed; or tracks uses, and the block gets an entry when it was served as usual. */
-enum spm_status spm_ledger_alloc(struct spm_model *model, struct spm_request *request,
-                                 struct spm_allocation *allocation, struct spm_actions *actions)
+enum spm_status spm_ledger_alloc(struct spm_model *model, struct spm_pool_state *pool,
+                                 struct spm_request *request, struct spm_allocation *allocation,
+                                 struct spm_actions *actions)
 {
-        struct spm_pool_state *pool = spm_pool_find(model, request->pool);
         struct spm_tag_state *tag = NULL;
         struct spm_block *block;
         enum spm_status status;
 
-        if (!pool || pool->closed)
-                return SPM_E_UNKNOWN;
         if (request->tag && !(tag = spm_tag_find(model, request->tag)))
                 return SPM_E_UNKNOWN;
         if (!spm_ledger_reserve(model))
                 return SPM_E_HOST_MEMORY;
-        pool->detour = false;
+        pool->is_apart = false;
+        pool->is_tracked = false;
         status = spm_alloc(model, request, allocation, actions);
-        pool->detour = true;
+        pool->is_tracked = true;
+        pool->is_apart = true;
         if (status == SPM_OK && spm_block_find_live(model, allocation->address, &block) == SPM_OK)
                 spm_ledger_start(model, block, tag);
         return status;
@@ -195,7 +194,7 @@ const char *spm_ledger_check(const struct spm_model *model)
         }
         /* A pool that takes the usual way is about to have an entry more. */
         for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool)) {
-                if (pool->config.track_uses && !pool->detour)
+                if (pool->config.track_uses && !pool->is_tracked)
                         return broken;
                 expected += pool->config.track_uses && !pool->ended ? pool->live_blocks : 0;
         }

@@ -246,7 +246,7 @@ static enum spm_status note_all(struct spm_launch *launch, struct spm_stream_sta
                 if (spm_ledger_live(launch->model, launch->uses[i].id, &entry) == SPM_OK)
                         spm_use_learn(launch->model, entry, stream, launch->uses[i].access,
                                       launch->uses[i].serial);
-        position = spm_stream_submit(stream);
+        position = spm_use_submit(launch->model, stream);
         for (i = 0; i < launch->count; i++) {
                 const struct spm_use *use = &launch->uses[i];
                 enum spm_status found = spm_ledger_live(launch->model, use->id, &entry);

@@ -92,11 +92,11 @@ bool spm_ledger_reserve(struct spm_model *model);
 /** spm_ledger_start() - the entry of a block that was just served. */
 void spm_ledger_start(struct spm_model *model, struct spm_block *block, struct spm_tag_state *tag);
 
-/** spm_ledger_alloc() - spm_alloc() of a pool that takes a detour: it is unknown, closed, or tracks
- * uses, and then the block gets an entry when it was served as usual. */
-SPM_COLD enum spm_status spm_ledger_alloc(struct spm_model *model, struct spm_request *request,
-                                          struct spm_allocation *allocation,
-                                          struct spm_actions *actions);
+/** spm_ledger_alloc() - spm_alloc() in a pool that tracks uses: it is served as usual, and then the
+ * block gets an entry. */
+enum spm_status spm_ledger_alloc(struct spm_model *model, struct spm_pool_state *pool,
+                                 struct spm_request *request, struct spm_allocation *allocation,
+                                 struct spm_actions *actions);
 
 /** spm_ledger_find() - the entry of a generation, or NULL. */
 struct spm_entry *spm_ledger_find(const struct spm_model *model, uint64_t generation);

@@ -8,6 +8,7 @@
  * version is still what it was.
  */
 
+#include <string.h>
 #include <streampool/model.h>
 
 #include "text.h"
@@ -114,14 +115,26 @@ const char *spm_observation_text(const struct spm_observation *row, char *buffer
 
 _Static_assert(sizeof(struct spm_observation) % sizeof(uint64_t) == 0, "a row is whole words");
 
-/* Word by word, since another thread may be writing them. */
-static void copy(uint64_t *to, const uint64_t *from)
+/* Word by word, since another thread may be reading them: whoever sees one of these words sees the
+ * version that says so. */
+static void copy_in(struct spm_ring_row *at, const struct spm_observation *row)
 {
+        uint64_t words[WORDS];
+        size_t i;
+
+        memcpy(words, row, sizeof(words));
+        for (i = 0; i < WORDS; i++)
+                __atomic_store_n(&at->words[i], words[i], __ATOMIC_RELEASE);
+}
+
+static void copy_out(const struct spm_ring_row *at, struct spm_observation *row)
+{
+        uint64_t words[WORDS];
         size_t i;
 
         for (i = 0; i < WORDS; i++)
-                __atomic_store_n(&to[i], __atomic_load_n(&from[i], __ATOMIC_RELAXED),
-                                 __ATOMIC_RELAXED);
+                words[i] = __atomic_load_n(&at->words[i], __ATOMIC_ACQUIRE);
+        memcpy(row, words, sizeof(words));
 }
 
 /* The version of a row that holds record @number; one less while it is written. */
@@ -141,8 +154,7 @@ static bool write_row(const struct spm_observation *row, void *user)
             !__atomic_compare_exchange_n(&at->version, &version, version_of(number) - 1, false,
                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 return false;
-        __atomic_thread_fence(__ATOMIC_RELEASE);
-        copy((uint64_t *)&at->row, (const uint64_t *)row);
+        copy_in(at, row);
         __atomic_store_n(&at->version, version_of(number), __ATOMIC_RELEASE);
         return true;
 }
@@ -165,8 +177,7 @@ static bool read_row(const struct spm_ring *ring, uint64_t number, struct spm_ob
 
         if (__atomic_load_n(&at->version, __ATOMIC_ACQUIRE) != version_of(number))
                 return false;
-        copy((uint64_t *)row, (const uint64_t *)&at->row);
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        copy_out(at, row);
         return __atomic_load_n(&at->version, __ATOMIC_RELAXED) == version_of(number);
 }
 

@@ -151,8 +151,9 @@ enum spm_status spm_pool_new(struct spm_model *model, const struct spm_pool_conf
         if (!pool)
                 return SPM_E_HOST_MEMORY;
         pool->config = full;
-        pool->detour = full.track_uses;
-        pool->is_careful = full.track_uses || full.quarantine;
+        pool->is_apart = full.track_uses;
+        pool->is_tracked = full.track_uses;
+        pool->detour = full.track_uses || full.quarantine;
         pool->context = spm_subject_context(model, full.context);
         pool->work = full.kind == SPM_POOL_SYNC ? &pool->context->work : NULL;
         pool->segment_most = most_of_segment(&full, config->segment_size);

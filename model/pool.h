@@ -50,13 +50,14 @@ struct spm_pool_state {
         struct spm_context_state *context; /* its owner, which it does not outlive, or NULL */
         struct spm_work *work;             /* of that, if the pool is synchronous; else NULL */
         bool closed;                       /* destroyed; stays until its last segment is gone */
-        bool ended;                        /* its memory is being given back, whatever it was */
-        bool is_short;                     /* it was refused memory not long ago (piece.h) */
+        bool is_apart;   /* closed, or it tracks uses: requests go another way than usual */
+        bool detour;     /* a quarantine, or it tracks uses: so do frees */
+        bool is_tracked; /* an allocation gets an entry in the ledger */
+        bool ended;      /* its memory is being given back, whatever it was */
+        bool is_short;   /* it was refused memory not long ago (piece.h) */
         bool is_varied;  /* a large segment was in the way not long ago (piece.h) */
         bool unfinished; /* there was no room for all that a synchronisation releases */
         bool synced;     /* a synchronisation has just completed blocks of it (A13) */
-        bool detour;     /* an allocation is not the usual one: it is closed, or tracks uses */
-        bool is_careful; /* nor is a free: it tracks uses, or has a quarantine */
         bool follow;
         bool opportunistic;
         bool internal;

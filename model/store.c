@@ -90,11 +90,11 @@ enum spm_status spm_pool_destroy(struct spm_model *model, spm_pool id, struct sp
                 return SPM_E_INVALID_VALUE;
         if (!pool->closed) {
                 pool->closed = true;
-                pool->detour = true;
+                pool->is_apart = true;
                 pool->config.release_threshold = 0;
                 pool->config.keep = 0;
                 pool->config.quarantine = 0;
-                pool->is_careful = pool->config.track_uses;
+                pool->detour = pool->config.track_uses;
                 model->closed_pools++;
                 spm_magazine_abandon(model, pool);
                 spm_quarantine_end(model, pool);

@@ -211,7 +211,7 @@ static bool used_by_pools(const struct spm_model *model, uint64_t *used)
 
         *used = 0;
         for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool)) {
-                if (pool->config.track_uses && !pool->detour)
+                if (pool->config.track_uses && !pool->is_tracked)
                         return false;
                 *used += pool->config.track_uses && !pool->ended ? pool->used_bytes : 0;
         }

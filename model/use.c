@@ -76,6 +76,18 @@ bool spm_pool_tracks_uses(const struct spm_model *model, spm_pool id)
 
 /* what has to be waited for */
 
+/* Whatever the legacy stream gets next waits for all blocking streams of its context (H6). */
+static bool is_behind_as_legacy(const struct spm_model *model,
+                                const struct spm_stream_state *stream, spm_stream id)
+{
+        const struct spm_stream_state *other;
+
+        if (stream->kind != SPM_STREAM_LEGACY)
+                return false;
+        other = spm_subject_stream(model, id);
+        return other && other->context == stream->context && spm_stream_waits_for_legacy(other);
+}
+
 /* Does the next operation of @stream run after that one? */
 static bool is_seen(const struct spm_model *model, const struct spm_stream_state *stream,
                     spm_stream id, uint64_t position)
@@ -83,7 +95,7 @@ static bool is_seen(const struct spm_model *model, const struct spm_stream_state
         struct spm_point point = {id, position};
 
         return !position || spm_point_is_done(model, point, false) ||
-               spm_stream_covers(stream, point);
+               spm_stream_covers(stream, point) || is_behind_as_legacy(model, stream, id);
 }
 
 uint64_t spm_use_last(const struct spm_usage *usage, enum spm_use_access access)
@@ -171,6 +183,22 @@ void spm_use_note(struct spm_model *model, struct spm_entry *entry, struct spm_u
         spm_entry_tidy(entry);
 }
 
+/* The work is an operation of its stream; on the legacy one every blocking stream is behind it from
+ * now on (H6), unless there is no memory to remember that. */
+uint64_t spm_use_submit(struct spm_model *model, struct spm_stream_state *stream)
+{
+        uint64_t position = spm_stream_submit(stream);
+        struct spm_snapshot *behind;
+
+        if (stream->kind != SPM_STREAM_LEGACY)
+                return position;
+        behind = spm_snapshot_new(model);
+        if (behind && spm_stream_snapshot(model, stream, &behind->clock))
+                spm_stream_learn(model, stream, &behind->clock);
+        spm_snapshot_free(model, behind);
+        return position;
+}
+
 enum spm_status spm_use_record(struct spm_model *model, struct spm_block_id id,
                                enum spm_use_access access, spm_stream stream_id)
 {
@@ -186,7 +214,7 @@ enum spm_status spm_use_record(struct spm_model *model, struct spm_block_id id,
         usage = spm_entry_usage(model, entry, stream_id);
         if (!usage)
                 return SPM_E_HOST_MEMORY;
-        spm_use_note(model, entry, usage, access, stream, spm_stream_submit(stream));
+        spm_use_note(model, entry, usage, access, stream, spm_use_submit(model, stream));
         SPM_CHECK(model);
         return SPM_OK;
 }
@@ -269,7 +297,7 @@ enum spm_status spm_use_finish(struct spm_model *model, struct spm_use *use, boo
                 return stream ? SPM_OK : SPM_E_UNKNOWN;
         }
         spm_use_learn(model, entry, stream, use->access, use->serial);
-        spm_use_note(model, entry, usage, use->access, stream, spm_stream_submit(stream));
+        spm_use_note(model, entry, usage, use->access, stream, spm_use_submit(model, stream));
         SPM_CHECK(model);
         return SPM_OK;
 }

@@ -35,6 +35,9 @@ void spm_use_note(struct spm_model *model, struct spm_entry *entry, struct spm_u
                   enum spm_use_access access, const struct spm_stream_state *stream,
                   uint64_t position);
 
+/** spm_use_submit() - work that uses something was submitted. Return: its position. */
+uint64_t spm_use_submit(struct spm_model *model, struct spm_stream_state *stream);
+
 /** spm_use_unprepare() - one prepared use less. Return: the stream's usage. */
 struct spm_usage *spm_use_unprepare(struct spm_model *model, struct spm_entry *entry,
                                     spm_stream stream);

@@ -109,7 +109,7 @@ uint64_t spm_observer_dropped(const struct spm_observer *observer);
 /* A row of a ring; fields are the ring's. */
 struct spm_ring_row {
         uint64_t version;
-        struct spm_observation row;
+        uint64_t words[sizeof(struct spm_observation) / sizeof(uint64_t)];
 };
 
 struct spm_ring {
