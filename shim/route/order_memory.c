@@ -237,10 +237,10 @@ void sp_order_remember(struct spm_witness *witness, const struct sp_order_call *
  */
 static bool is_synchronous(const struct found *found)
 {
-        unsigned int flags = 0;
         int is_set = 0;
-
 #if CUDA_VERSION >= 12010
+        unsigned int flags = 0;
+
         if (sp_driver.cuCtxGetFlags && sp_driver.cuCtxGetFlags(&flags) == CUDA_SUCCESS &&
             flags & CU_CTX_SYNC_MEMOPS)
                 return true;
