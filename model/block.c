@@ -10,6 +10,7 @@
 
 #include "front.h"
 #include "ladder.h"
+#include "layout.h"
 #include "limbo.h"
 #include "magazine.h"
 #include "piece.h"
@@ -63,7 +64,32 @@ void spm_block_place(const struct spm_block *block, struct spm_allocation *alloc
         allocation->segment_size = segment->size;
 }
 
+static inline void answer(const struct spm_block *block, struct spm_allocation *allocation)
+{
+        bool is_async = block->area->pool->config.kind == SPM_POOL_ASYNC;
+
+        spm_block_describe(block, allocation);
+        allocation->announce = !is_async && block->dep_count;
+        /* More than its own point, and no wait that the driver has seen. */
+        allocation->unseen = is_async && block->dep_count > 1 && !block->belted;
+}
+
 /* allocations */
+
+void spm_block_answer(const struct spm_block *block, struct spm_allocation *allocation)
+{
+        answer(block, allocation);
+}
+
+static SPM_COLD enum spm_status alloc_apart(struct spm_model *model, struct spm_pool_state *pool,
+                                            struct spm_request *request,
+                                            struct spm_allocation *allocation,
+                                            struct spm_actions *actions)
+{
+        if (!pool || pool->closed)
+                return SPM_E_UNKNOWN;
+        return spm_routing_alloc(model, pool, request, allocation, actions);
+}
 
 enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                           struct spm_allocation *allocation, struct spm_actions *actions)
@@ -76,8 +102,8 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
         actions->count = 0;
         if (!request->size)
                 return SPM_E_INVALID_VALUE;
-        if (!pool || pool->closed)
-                return SPM_E_UNKNOWN;
+        if (!pool || pool->is_apart)
+                return alloc_apart(model, pool, request, allocation, actions);
         want.size = request->size + request->extra;
         if (want.size >= request->size)
                 want.size = spm_pool_reserve_size(pool, want.size, &want.align);
@@ -96,11 +122,7 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                 return spm_model_finish(model, SPM_OK, actions);
         status = spm_ladder_climb(model, &want, request, &block, actions);
         if (status == SPM_OK) {
-                spm_block_describe(block, allocation);
-                allocation->announce = pool->config.kind != SPM_POOL_ASYNC && block->dep_count;
-                /* More than its own point, and no wait that the driver has seen. */
-                allocation->unseen = pool->config.kind == SPM_POOL_ASYNC && block->dep_count > 1 &&
-                                     !block->belted;
+                answer(block, allocation);
                 if (request->magazine)
                         spm_magazine_visit(model, request->magazine, &want);
         }
@@ -374,6 +396,16 @@ static SPM_MAY_RACE enum spm_status may_free(const struct spm_model *model,
         return *stream ? SPM_OK : SPM_E_UNKNOWN;
 }
 
+static SPM_COLD void put_by_detour(struct spm_model *model, struct spm_block *block)
+{
+        if (block->area->shelf)
+                spm_shelf_freed(block);
+        if (block->area->pool->config.quarantine)
+                spm_quarantine_put(model, block);
+        else
+                spm_limbo_put(model, block);
+}
+
 enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t generation,
                          enum spm_free_kind kind, spm_stream id, struct spm_allocation *freed,
                          struct spm_actions *actions)
@@ -418,8 +450,8 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
         /* The driver's own would not have waited, so no later work may wait for what was before
          * (R1). */
         block->barred = context && stream;
-        if (pool->config.quarantine)
-                spm_quarantine_put(model, block);
+        if (pool->detour)
+                put_by_detour(model, block);
         else
                 spm_limbo_put(model, block);
         stamp_full(model, pool, context, stream, actions);
@@ -440,6 +472,8 @@ enum spm_status spm_alloc_undo(struct spm_model *model, uint64_t address,
                 return SPM_E_DOUBLE_FREE;
         pool = block->area->pool;
         spm_pool_count_undone(block);
+        if (block->area->shelf)
+                spm_shelf_freed(block);
         stream = spm_subject_stream(model, block->streams[0]);
         end_life(block);
         if (pool->config.kind != SPM_POOL_ASYNC) {

@@ -202,6 +202,9 @@ const char *spm_status_name(enum spm_status status)
                 NAME(SPM_E_READ_ONLY);
                 NAME(SPM_E_UNKNOWN);
                 NAME(SPM_E_HOST_MEMORY);
+                NAME(SPM_E_TOO_BIG);
+                NAME(SPM_E_IN_USE);
+                NAME(SPM_E_UNSUPPORTED);
 #undef NAME
         }
         return "unknown status";

@@ -260,7 +260,7 @@ enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool_id, spm_
         if (!pool || pool->closed || !stream)
                 return SPM_E_UNKNOWN;
         if (pool->config.kind != SPM_POOL_ASYNC || !pool->config.range_size ||
-            pool->config.quarantine || stream->kind == SPM_STREAM_LEGACY)
+            pool->detour || stream->kind == SPM_STREAM_LEGACY)
                 return SPM_E_INVALID_VALUE;
         magazine = spm_host_new(model, sizeof(*magazine));
         if (!magazine)

@@ -90,6 +90,7 @@ enum spm_status spm_pool_destroy(struct spm_model *model, spm_pool id, struct sp
                 return SPM_E_INVALID_VALUE;
         if (!pool->closed) {
                 pool->closed = true;
+                pool->is_apart = true;
                 pool->config.release_threshold = 0;
                 pool->config.keep = 0;
                 pool->config.quarantine = 0;

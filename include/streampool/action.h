@@ -43,6 +43,10 @@ enum spm_status {
         SPM_E_READ_ONLY,   /* the attribute cannot be set */
         SPM_E_UNKNOWN,     /* no such context, stream, event, pool, segment or stamp */
         SPM_E_HOST_MEMORY, /* the host's own allocator failed, or handles ran out */
+        /* of pools with a layout (layout.h) */
+        SPM_E_TOO_BIG,     /* no shelf takes a block of this size */
+        SPM_E_IN_USE,      /* not while the pool has blocks */
+        SPM_E_UNSUPPORTED, /* not with such a pool */
 };
 
 /** spm_status_name() - the name of a status, e.g. "SPM_E_DOUBLE_FREE"; never NULL. */

@@ -23,6 +23,7 @@
  *   pool.h      pools, their attributes, and the segments they are made of
  *   block.h     allocations, frees, and questions about them
  *   magazine.h  a thread's own blocks, without the caller's lock
+ *   layout.h    pools that are cut up in another way than the default one
  *   stats.h     figures, and what helps to find a mistake
  *
  * Words
@@ -71,6 +72,7 @@
 #include <streampool/pool.h>
 #include <streampool/block.h>
 #include <streampool/magazine.h>
+#include <streampool/layout.h>
 #include <streampool/stats.h>
 
 #ifdef __cplusplus
