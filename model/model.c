@@ -130,6 +130,7 @@ static void end_pool(struct spm_model *model, struct spm_pool_state *pool)
         kill_blocks(model, pool);
         model->closed_pools += !pool->closed;
         pool->closed = true;
+        pool->is_apart = true;
         spm_pool_end(pool);
 }
 
