@@ -137,6 +137,9 @@ bool spm_routing_internal(struct spm_model *model, const struct spm_want *want,
 void spm_routing_shed(struct spm_model *model, struct spm_pool_state *pool,
                       struct spm_actions *actions);
 
+/** spm_routing_settle() - a capture has ended: windows that wait for that count. */
+void spm_routing_settle(struct spm_model *model);
+
 /** spm_routing_forget() - the layout of a pool that ends; its pages are gone. */
 void spm_routing_forget(struct spm_model *model, struct spm_pool_state *pool);
 

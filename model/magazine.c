@@ -259,8 +259,8 @@ enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool_id, spm_
 
         if (!pool || pool->closed || !stream)
                 return SPM_E_UNKNOWN;
-        if (pool->config.kind != SPM_POOL_ASYNC || !pool->config.range_size ||
-            pool->detour || stream->kind == SPM_STREAM_LEGACY)
+        if (pool->config.kind != SPM_POOL_ASYNC || !pool->config.range_size || pool->detour ||
+            stream->kind == SPM_STREAM_LEGACY)
                 return SPM_E_INVALID_VALUE;
         magazine = spm_host_new(model, sizeof(*magazine));
         if (!magazine)

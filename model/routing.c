@@ -43,13 +43,20 @@ static bool is_captured(const struct spm_model *model, const struct spm_pool_sta
 }
 
 /* Windows that were opened or closed during a capture count when it has ended (C30). */
-static bool is_in_window(const struct spm_model *model, const struct spm_pool_state *pool)
+static void settle(const struct spm_model *model, const struct spm_pool_state *pool)
 {
         struct spm_layout_state *layout = pool->layout;
 
-        if (layout->windows_now != layout->windows && !is_captured(model, pool))
+        if (layout && layout->windows_now != layout->windows && !is_captured(model, pool))
                 layout->windows_now = layout->windows;
-        return layout->windows_now != 0;
+}
+
+void spm_routing_settle(struct spm_model *model)
+{
+        const struct spm_pool_state *pool;
+
+        for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool))
+                settle(model, pool);
 }
 
 static bool knows(const struct spm_layout_state *layout, const struct spm_pool_state *pool,
@@ -62,7 +69,7 @@ static bool knows(const struct spm_layout_state *layout, const struct spm_pool_s
         return page != NULL;
 }
 
-static bool is_persistent(const struct spm_model *model, const struct spm_want *want)
+static bool is_persistent(const struct spm_want *want)
 {
         const struct spm_layout_state *layout = want->pool->layout;
 
@@ -78,7 +85,7 @@ static bool is_persistent(const struct spm_model *model, const struct spm_want *
         case SPM_PERSISTENT_ENABLED:
                 break;
         }
-        return is_in_window(model, want->pool);
+        return layout->windows_now != 0;
 }
 
 /* From the shelf @index on. */
@@ -91,11 +98,11 @@ static struct spm_shelf *next_shelf(struct spm_layout_state *layout, unsigned in
         return NULL;
 }
 
-static struct spm_shelf *first_shelf(const struct spm_model *model, const struct spm_want *want)
+static struct spm_shelf *first_shelf(const struct spm_want *want)
 {
         struct spm_layout_state *layout = want->pool->layout;
 
-        if (is_persistent(model, want))
+        if (is_persistent(want))
                 return &layout->persistent;
         return next_shelf(layout, 0, want->size);
 }
@@ -133,7 +140,7 @@ static bool is_past_cap(const struct spm_pool_state *pool, uint64_t size)
 enum spm_status spm_routing_grow(struct spm_model *model, const struct spm_want *want, bool exact,
                                  struct spm_actions *actions)
 {
-        struct spm_shelf *shelf = first_shelf(model, want);
+        struct spm_shelf *shelf = first_shelf(want);
         struct spm_pool_state *pool = want->pool;
         uint64_t address = 0;
         uint64_t size;
@@ -258,7 +265,7 @@ static enum spm_status serve_any(struct spm_model *model, const struct spm_want 
                                  const struct spm_request *request, struct spm_block **block,
                                  struct spm_actions *actions)
 {
-        struct spm_shelf *first = first_shelf(model, want);
+        struct spm_shelf *first = first_shelf(want);
         struct spm_shelf *shelf = first;
         enum spm_status status = SPM_E_UNKNOWN;
 
@@ -274,7 +281,7 @@ static enum spm_status serve_any(struct spm_model *model, const struct spm_want 
 
 bool spm_routing_internal(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit)
 {
-        struct spm_shelf *shelf = first_shelf(model, want);
+        struct spm_shelf *shelf = first_shelf(want);
 
         *fit = (struct spm_fit){0};
         return shelf && spm_place_more(model, want, shelf, true, fit);
@@ -283,9 +290,9 @@ bool spm_routing_internal(struct spm_model *model, const struct spm_want *want, 
 /* requests */
 
 /* Why it was refused: all shelves that take it are full, or nobody has more memory. */
-static void note_refusal(const struct spm_model *model, const struct spm_want *want)
+static void note_refusal(const struct spm_want *want)
 {
-        const struct spm_shelf *shelf = first_shelf(model, want);
+        const struct spm_shelf *shelf = first_shelf(want);
         struct spm_shelf *next = shelf ? spill_from(shelf, want) : NULL;
         struct spm_layout_error *refusal = &want->pool->layout->refusal;
 
@@ -363,7 +370,7 @@ enum spm_status spm_routing_alloc(struct spm_model *model, struct spm_pool_state
 
         if (status)
                 return status;
-        if (!first_shelf(model, &want))
+        if (!first_shelf(&want))
                 return spm_model_finish(model, refuse_size(&want), actions);
         status = climb(model, &want, request, &block, actions);
         if (status == SPM_OK) {
@@ -373,7 +380,7 @@ enum spm_status spm_routing_alloc(struct spm_model *model, struct spm_pool_state
                 if (!pool->config.release_needs_idle)
                         look_around(model, pool, actions);
         } else if (status == SPM_E_OUT_OF_MEMORY) {
-                note_refusal(model, &want);
+                note_refusal(&want);
         }
         return spm_model_finish(model, status, actions);
 }
@@ -387,18 +394,17 @@ static struct spm_layout_state *layout_of(const struct spm_model *model, spm_poo
         return pool && !pool->closed ? pool->layout : NULL;
 }
 
-/* What counted until now has to be known before it changes. */
 static enum spm_status turn_window(struct spm_model *model, spm_pool id, bool open)
 {
         struct spm_layout_state *layout = layout_of(model, id);
 
         if (!layout)
                 return SPM_E_UNKNOWN;
-        is_in_window(model, spm_pool_find(model, id));
         if (open)
                 layout->windows++;
         else
                 layout->windows -= layout->windows != 0;
+        settle(model, spm_pool_find(model, id));
         return SPM_OK;
 }
 

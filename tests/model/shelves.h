@@ -20,7 +20,8 @@ static inline enum spm_status shelves_install(spm_pool pool, const char *text,
         struct spm_actions actions;
         enum spm_status status;
 
-        cr_assert(!text || spm_layout_parse(text, &layout, error) == SPM_OK, "%s", text);
+        if (text)
+                cr_assert_eq(spm_layout_parse(text, &layout, error), SPM_OK, "%s", text);
         do {
                 status =
                         spm_pool_install(bench.model, pool, text ? &layout : NULL, error, &actions);
