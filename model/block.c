@@ -64,28 +64,14 @@ void spm_block_place(const struct spm_block *block, struct spm_allocation *alloc
         allocation->segment_size = segment->size;
 }
 
-static inline void answer(const struct spm_block *block, struct spm_allocation *allocation)
-{
-        bool is_async = block->area->pool->config.kind == SPM_POOL_ASYNC;
-
-        spm_block_describe(block, allocation);
-        allocation->announce = !is_async && block->dep_count;
-        /* More than its own point, and no wait that the driver has seen. */
-        allocation->unseen = is_async && block->dep_count > 1 && !block->belted;
-}
-
 /* allocations */
 
-void spm_block_answer(const struct spm_block *block, struct spm_allocation *allocation)
-{
-        answer(block, allocation);
-}
-
-static SPM_COLD enum spm_status alloc_apart(struct spm_model *model, struct spm_pool_state *pool,
-                                            struct spm_request *request,
+static SPM_COLD enum spm_status alloc_apart(struct spm_model *model, struct spm_request *request,
                                             struct spm_allocation *allocation,
                                             struct spm_actions *actions)
 {
+        struct spm_pool_state *pool = spm_pool_find(model, request->pool);
+
         if (!pool || pool->closed)
                 return SPM_E_UNKNOWN;
         return spm_routing_alloc(model, pool, request, allocation, actions);
@@ -102,8 +88,9 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
         actions->count = 0;
         if (!request->size)
                 return SPM_E_INVALID_VALUE;
-        if (!pool || pool->is_apart)
-                return alloc_apart(model, pool, request, allocation, actions);
+        /* So that the usual way costs what it would without the other one. */
+        if (__builtin_expect(!pool || pool->is_apart, false))
+                return alloc_apart(model, request, allocation, actions);
         want.size = request->size + request->extra;
         if (want.size >= request->size)
                 want.size = spm_pool_reserve_size(pool, want.size, &want.align);
@@ -122,7 +109,11 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                 return spm_model_finish(model, SPM_OK, actions);
         status = spm_ladder_climb(model, &want, request, &block, actions);
         if (status == SPM_OK) {
-                answer(block, allocation);
+                spm_block_describe(block, allocation);
+                allocation->announce = pool->config.kind != SPM_POOL_ASYNC && block->dep_count;
+                /* More than its own point, and no wait that the driver has seen. */
+                allocation->unseen = pool->config.kind == SPM_POOL_ASYNC && block->dep_count > 1 &&
+                                     !block->belted;
                 if (request->magazine)
                         spm_magazine_visit(model, request->magazine, &want);
         }

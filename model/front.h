@@ -33,9 +33,6 @@ struct spm_stream_state;
 /** spm_block_describe() - what the public interface tells of a live block, but for its segment. */
 void spm_block_describe(const struct spm_block *block, struct spm_allocation *allocation);
 
-/** spm_block_answer() - what a request is told of its block. */
-void spm_block_answer(const struct spm_block *block, struct spm_allocation *allocation);
-
 /** spm_block_place() - the rest. */
 void spm_block_place(const struct spm_block *block, struct spm_allocation *allocation);
 

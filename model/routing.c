@@ -360,6 +360,16 @@ static enum spm_status make_want(struct spm_model *model, const struct spm_reque
         return SPM_OK;
 }
 
+/* As spm_alloc() does, which is told by hand there for the sake of its length. */
+static void answer(const struct spm_block *block, struct spm_allocation *allocation)
+{
+        bool is_async = block->area->pool->config.kind == SPM_POOL_ASYNC;
+
+        spm_block_describe(block, allocation);
+        allocation->announce = !is_async && block->dep_count;
+        allocation->unseen = is_async && block->dep_count > 1 && !block->belted;
+}
+
 enum spm_status spm_routing_alloc(struct spm_model *model, struct spm_pool_state *pool,
                                   struct spm_request *request, struct spm_allocation *allocation,
                                   struct spm_actions *actions)
@@ -376,7 +386,7 @@ enum spm_status spm_routing_alloc(struct spm_model *model, struct spm_pool_state
         if (status == SPM_OK) {
                 pool->hits += !block->fresh;
                 spm_shelf_served(pool->layout, block);
-                spm_block_answer(block, allocation);
+                answer(block, allocation);
                 if (!pool->config.release_needs_idle)
                         look_around(model, pool, actions);
         } else if (status == SPM_E_OUT_OF_MEMORY) {
