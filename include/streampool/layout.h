@@ -35,6 +35,9 @@
  * Dry run (C40, C41): a pool whose provider is SPM_PROVIDER_MODEL takes the same layout, and
  * replays a program's calls without a driver; pages_peak of its shelves is what a cap needs.
  *
+ * Sources: C and a number are here a rule of layouts in the design notes' list of features (section
+ * 1C), not of captures.
+ *
  * Units are bytes. Threads and ownership are those of model.h: what is passed in is copied.
  */
 

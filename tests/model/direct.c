@@ -3,6 +3,7 @@
  * Direct -- pages of just the size, and a watermark
  */
 
+#include "bench.h"
 #include "shelves.h"
 
 TestSuite(direct, .init = bench_set_up, .fini = bench_tear_down);

@@ -3,6 +3,7 @@
  * Exclusive -- a block has a page to itself, and idle pages go after so many allocations
  */
 
+#include "bench.h"
 #include "shelves.h"
 
 TestSuite(exclusive, .init = bench_set_up, .fini = bench_tear_down);

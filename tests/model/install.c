@@ -3,6 +3,7 @@
  * Install -- a pool gets a layout, another one, or none again; and what goes from shelf to shelf
  */
 
+#include "bench.h"
 #include "shelves.h"
 
 #include <stdio.h>
@@ -273,12 +274,14 @@ Test(install, a_full_shelf_spills_and_warns_once)
 
 Test(install, a_shelf_that_is_not_full_does_not_spill)
 {
-        spm_pool pool = shelves_pool_of(SPM_POOL_ASYNC, "sliced:page=2M,cap=4M;direct");
+        spm_pool pool = shelves_pool_of(SPM_POOL_ASYNC, "sliced:page=2M,slice=1M,cap=4M;direct");
         struct spm_allocation block;
 
-        bench_alloc(pool, bench.s, 2 * MIB);
+        shelves_free(bench_alloc(pool, bench.s, 2 * MIB));
+        cr_expect_eq(shelves_stats(pool, 1).pages, 1, "idle, and of the right size");
         bench.no_memory = true;
-        cr_expect_eq(bench_try(pool, bench.s, 2 * MIB, true, &block), SPM_E_OUT_OF_MEMORY);
+        cr_expect_eq(bench_try(pool, bench.s, MIB, true, &block), SPM_E_OUT_OF_MEMORY);
+        cr_expect_str_eq(bench.log, "GXG", "it makes way for a page, and is none: %s", bench.log);
         cr_expect_eq(shelves_stats(pool, 0).spills, 0);
         cr_expect_eq(shelves_refusal(pool).fault, SPM_LAYOUT_CAPACITY_EXCEEDED);
 }

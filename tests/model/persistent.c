@@ -3,6 +3,7 @@
  * Persistent -- memory that is to stay, beside the list
  */
 
+#include "bench.h"
 #include "shelves.h"
 
 TestSuite(persistent, .init = bench_set_up, .fini = bench_tear_down);

@@ -30,14 +30,15 @@ static inline enum spm_status shelves_install(spm_pool pool, const char *text,
         return status;
 }
 
-/** shelves_pool() - whose segments are made up, in grains of 256 bytes, with a layout. */
+/** shelves_pool() - whose segments are made up, in grains of 256 bytes, with a layout. Without one
+ * it would keep nothing that is idle. */
 static inline spm_pool shelves_pool(const char *text)
 {
         struct spm_pool_config config = {.kind = SPM_POOL_ASYNC,
                                          .provider = SPM_PROVIDER_MODEL,
                                          .grain = GRAIN,
                                          .align = GRAIN,
-                                         .release_threshold = SIZE_MAX};
+                                         .decay = 1000};
         struct spm_layout_error error;
         spm_pool pool = bench_pool(config);
 

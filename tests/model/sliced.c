@@ -3,6 +3,7 @@
  * Sliced -- pages of one size that are cut into slices
  */
 
+#include "bench.h"
 #include "shelves.h"
 
 TestSuite(sliced, .init = bench_set_up, .fini = bench_tear_down);
@@ -45,6 +46,7 @@ Test(sliced, a_cap_below_a_grain_leaves_no_page)
 
         cr_expect_eq(shelves_refused(pool, 1), SPM_E_OUT_OF_MEMORY);
         cr_expect_eq(shelves_refusal(pool).limit, 0);
+        cr_expect_eq(shelves_stats(pool, 0).pages_most, 0);
         cr_expect_eq(bench_stats(pool).reserved_high, 0);
 }
 
@@ -120,6 +122,21 @@ Test(sliced, slices_are_joined_before_it_fails)
         cr_expect_eq(bench_stats(pool).reserved_current, 1024);
 }
 
+Test(sliced, what_is_ready_is_joined_with_what_the_stream_has_freed)
+{
+        spm_pool pool = shelves_pool("sliced:page=1K,cap=1K");
+        uint64_t first = bench_alloc(pool, bench.s, 256);
+        uint64_t second = bench_alloc(pool, bench.s, 256);
+        struct spm_allocation both;
+
+        bench_alloc(pool, bench.t, 512);
+        shelves_free(first);
+        bench_free(second, bench.s);
+        cr_expect_eq(bench_try(pool, bench.t, 512, false, &both), SPM_E_OUT_OF_MEMORY);
+        cr_expect_eq(bench_try(pool, bench.s, 512, false, &both), SPM_OK);
+        cr_expect_eq(both.address, first);
+}
+
 Test(sliced, a_full_shelf_is_full_for_a_moment)
 {
         spm_pool pool = shelves_pool("sliced:page=1K,cap=2K");
@@ -142,21 +159,21 @@ Test(sliced, only_whole_pages_go_and_only_when_told)
 {
         spm_pool pool = shelves_pool("sliced:page=1K");
         struct spm_actions actions;
-        uint64_t at[12];
+        uint64_t at[40];
         unsigned int i;
 
-        for (i = 0; i < 12; i++)
+        for (i = 0; i < 40; i++)
                 at[i] = bench_alloc(pool, bench.s, 256);
-        for (i = 0; i < 7; i++)
+        for (i = 0; i < 35; i++)
                 shelves_free(at[i]);
         for (i = 0; i < 100; i++)
                 spm_tick(bench.model, (uint64_t)i << 40, &actions);
-        cr_expect_eq(shelves_stats(pool, 0).pages, 3, "time passes");
-        cr_expect_eq(shelves_trim(pool), 1024);
+        cr_expect_eq(shelves_stats(pool, 0).pages, 10, "time passes");
+        cr_expect_eq(shelves_trim(pool), 8 * 1024);
         cr_expect_eq(shelves_stats(pool, 0).pages, 2);
-        cr_expect_eq(shelves_stats(pool, 0).pages_unmapped, 1);
-        cr_expect_eq(shelves_stats(pool, 0).pages_peak, 3);
-        for (i = 7; i < 12; i++)
+        cr_expect_eq(shelves_stats(pool, 0).pages_unmapped, 8);
+        cr_expect_eq(shelves_stats(pool, 0).pages_peak, 10);
+        for (i = 35; i < 40; i++)
                 shelves_free(at[i]);
 }
 
@@ -254,5 +271,8 @@ Test(sliced, memory_that_is_given_is_used_if_it_is_a_page)
         cr_expect_str_eq(bench.log, "");
         cr_expect_eq(shelves_stats(pool, 0).pages, 1);
         cr_expect_eq(bench_stats(pool).reserved_current, 10 * MIB);
-        cr_expect_eq(shelves_trim(pool), 6 * MIB, "what no shelf takes is idle");
+        bench_alloc(pool, bench.s, 3 * MIB);
+        cr_expect_eq(shelves_refused(pool, 1), SPM_E_OUT_OF_MEMORY, "a cap is a cap");
+        cr_expect_eq(shelves_trim(pool), 0, "what no shelf takes went when memory was short");
+        cr_expect_eq(bench_stats(pool).reserved_current, 4 * MIB);
 }
