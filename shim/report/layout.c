@@ -34,18 +34,26 @@ static void add_efficiency(struct sp_text *text, const struct spm_shelf_stats *s
                 sp_text_add(text, "%12s", "n/a");
 }
 
+/* Which pool it is of, and which of its list. */
+static void add_name(struct sp_text *text, const struct sp_report *report,
+                     const struct sp_shelf_figures *shelf)
+{
+        const struct sp_pool_figures *pool = &report->figures.pool[shelf->pool];
+
+        sp_text_add(text, "device %d, %s %u %s", pool->device,
+                    pool->class == SP_CLASS_ASYNC ? "async" : "sync", shelf->index + 1,
+                    kinds[shelf->stats.kind]);
+}
+
 static void add_shelf(struct sp_text *text, const struct sp_report *report,
                       const struct sp_shelf_figures *shelf)
 {
-        const struct sp_pool_figures *pool = &report->figures.pool[shelf->pool];
         const struct spm_shelf_stats *stats = &shelf->stats;
         char label_bytes[LABEL + 1];
         struct sp_text label;
 
         sp_text_init(&label, label_bytes, sizeof(label_bytes));
-        sp_text_add(&label, "device %d, %s %u %s", pool->device,
-                    pool->class == SP_CLASS_ASYNC ? "async" : "sync", shelf->index + 1,
-                    kinds[stats->kind]);
+        add_name(&label, report, shelf);
         sp_text_add(text, "  %-*s", LABEL - 2, label_bytes);
         add_size(text, stats->requested);
         add_size(text, stats->reserved);
@@ -58,11 +66,15 @@ static void add_shelf(struct sp_text *text, const struct sp_report *report,
 }
 
 /* One line, however often it happened (C38). */
-static void add_spills(struct sp_text *text, const struct sp_shelf_figures *shelf)
+static void add_spills(struct sp_text *text, const struct sp_report *report,
+                       const struct sp_shelf_figures *shelf)
 {
-        if (shelf->stats.spills)
-                sp_text_add(text, "  Pool %u of the layout was full %llu times: others served.\n",
-                            shelf->index + 1, (unsigned long long)shelf->stats.spills);
+        if (!shelf->stats.spills)
+                return;
+        sp_text_add(text, "  ");
+        add_name(text, report, shelf);
+        sp_text_add(text, " was full %llu time%s, and the next ones served\n",
+                    (unsigned long long)shelf->stats.spills, shelf->stats.spills == 1 ? "" : "s");
 }
 
 void sp_layout_text(struct sp_text *text, const struct sp_report *report)
@@ -78,7 +90,7 @@ void sp_layout_text(struct sp_text *text, const struct sp_report *report)
         for (unsigned int i = 0; i < figures->shelves; i++)
                 add_shelf(text, report, &figures->shelf[i]);
         for (unsigned int i = 0; i < figures->shelves; i++)
-                add_spills(text, &figures->shelf[i]);
+                add_spills(text, report, &figures->shelf[i]);
 }
 
 static void add_number(struct sp_text *text, const char *name, uint64_t number)

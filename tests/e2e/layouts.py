@@ -101,7 +101,8 @@ def threads():
 
 def small_device():
     """Pages make way for each other where memory is short, and what has no room is the driver's."""
-    for layout in LAYOUTS[:4]:
+    for layout in ('sliced:page=8M,cap=16M;exclusive:max=4M,period=50;direct',
+                   'exclusive:max=4M,period=20;persistent=size-match', *LAYOUTS[2:4]):
         command = app('random', 80, 600)
         alone = shimrun.run(command, None, None, OPTIONS.driver, {'SIM_MEMORY': '96M'})
         result = run(command, layout, SIM_MEMORY='96M')
@@ -122,11 +123,15 @@ def report():
 
 def spills():
     """A list that is full lets the next one serve, and that is said in one line."""
-    layout = 'exclusive:max=8K;sliced:page=2M,cap=2M;direct'
-    result = run(app('sweep'), layout, STREAMPOOL_REPORT='-')
-    line = 'Pool 2 of the layout was full'
-    note(result.err.count(line) == 1, f'{result.err.count(line)} lines\n{result.err}')
+    layout = 'sliced:page=32M,cap=64M;direct'
+    result = run(app('hold'), layout, STREAMPOOL_REPORT='-')
+    lines = [line for line in result.err.splitlines() if ' was full ' in line]
+    note(lines == ['  device 0, sync 1 sliced was full 1 time, and the next ones served'],
+         f'{lines}\n{result.err}')
     note(f'\nLayout {layout}\n' in result.err, result.err)
+    rows = shelves(run(app('hold'), layout).report)
+    note([(row['kind'], row['spills'], row['pages_peak']) for row in rows][:2] ==
+         [('sliced', 1, 2), ('direct', 0, 2)], f'{rows}')
 
 
 def too_big():
