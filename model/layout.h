@@ -15,8 +15,8 @@
  * it does not matter which of several requests a segment was asked for, or whether it was, and a
  * shelf never has more pages than its cap allows.
  *
- * Reading order: shelf.c (pages), place.c (which free block), routing.c (which shelf, and when it
- * grows), layout.c (installation), preset.c and layout_text.c.
+ * Reading order: shelf.c (pages), place.c (which free block), persist.c and routing.c (which shelf,
+ * and when it grows), layout.c (installation), preset.c and layout_text.c.
  */
 
 #include <stdbool.h>
@@ -117,6 +117,14 @@ bool spm_place_bare(struct spm_model *model, const struct spm_want *want,
 bool spm_place_more(struct spm_model *model, const struct spm_want *want,
                     const struct spm_shelf *shelf, bool internal, struct spm_fit *fit);
 
+/* persist.c: what is persistent */
+
+/** spm_persist_takes() - does the persistent shelf serve what is wanted? */
+bool spm_persist_takes(const struct spm_want *want);
+
+/** spm_persist_settle() - a capture has ended: windows that wait for that count. */
+void spm_persist_settle(struct spm_model *model);
+
 /* routing.c: which shelf */
 
 /** spm_routing_alloc() - spm_alloc() of a pool with a layout. */
@@ -136,9 +144,6 @@ bool spm_routing_internal(struct spm_model *model, const struct spm_want *want,
  * watermark. */
 void spm_routing_shed(struct spm_model *model, struct spm_pool_state *pool,
                       struct spm_actions *actions);
-
-/** spm_routing_settle() - a capture has ended: windows that wait for that count. */
-void spm_routing_settle(struct spm_model *model);
 
 /** spm_routing_forget() - the layout of a pool that ends; its pages are gone. */
 void spm_routing_forget(struct spm_model *model, struct spm_pool_state *pool);

@@ -232,7 +232,7 @@ enum spm_status spm_context_remove(struct spm_model *model, spm_context id,
         if (!context->gone) {
                 context->gone = true;
                 context->captures = 0;
-                spm_routing_settle(model);
+                spm_persist_settle(model);
                 for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool))
                         if (pool->config.context == id)
                                 end_pool(model, pool);
@@ -340,7 +340,7 @@ enum spm_status spm_stream_retire(struct spm_model *model, spm_stream id,
                 spm_stamp_ask(model, stream, true, actions);
         leave_legacy(model, stream, actions);
         stream->context->captures -= stream->capturing;
-        spm_routing_settle(model);
+        spm_persist_settle(model);
         stream->capturing = 0;
         end_stream(model, stream);
         return spm_model_finish(model, SPM_OK, actions);
@@ -376,7 +376,7 @@ enum spm_status spm_capture_end(struct spm_model *model, spm_stream id)
                 stream->capturing--;
                 stream->context->captures--;
                 spm_magazine_go_on(model);
-                spm_routing_settle(model);
+                spm_persist_settle(model);
         }
         SPM_CHECK(model);
         return SPM_OK;

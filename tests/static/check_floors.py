@@ -64,7 +64,7 @@ SANITIZER_SYMBOL = re.compile(r"^__(asan|ubsan|tsan|sanitizer|gcov|llvm_prof)")
 MAY_NAME_HOOKS = "driver_lookup.c.o"
 
 MAX_LINES = 600
-MAY_BE_LIKELY = {"shim/route/on_memory.c", "shim/track/ledger.c", "model/fit.c"}
+MAY_BE_LIKELY = {"model/block.c", "shim/route/on_memory.c", "shim/track/ledger.c", "model/fit.c"}
 MAY_READ_ENVIRONMENT = {"shim/base/config.c"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
