@@ -237,15 +237,8 @@ static bool read_preset(struct reader *reader, enum spm_preset preset, struct wo
 
         if (reader->layout->count)
                 return stop(reader, SPM_LAYOUT_MIXED, word);
-        if (take(reader, ':')) {
-                struct word name = next_word(reader);
-
-                if (!is(name, "max") || !take(reader, '='))
-                        return stop(reader, SPM_LAYOUT_UNKNOWN_FIELD, name);
-                reader->why->field = "max";
-                if (!read_size(reader, next_word(reader), &max))
-                        return false;
-        }
+        if (take(reader, '=') && !read_size(reader, next_word(reader), &max))
+                return false;
         if (spm_layout_preset(preset, max, reader->layout, reader->why))
                 return false;
         reader->layout->persistent = persistent;
@@ -355,32 +348,35 @@ static void add_shelf(struct spm_text *text, struct spm_shelf_config shelf)
                 spm_text_add(text, ",shrink");
 }
 
-/* An exclusive preset has a word for one size only. Of another one the list is told. */
-static bool add_preset(struct spm_text *text, const struct spm_layout *layout)
+static const char *preset_of(const struct spm_layout *layout)
 {
-        if (layout->preset == SPM_PRESET_EXCLUSIVE && layout->preset_max == SPM_PRESET_MAX) {
-                spm_text_add(text, "exclusive");
-                return true;
+        switch (layout->preset) {
+        case SPM_PRESET_SUBSLICES:
+                return "subslices=";
+        case SPM_PRESET_EXCLUSIVE:
+                return "exclusive=";
+        case SPM_PRESET_NONE:
+                break;
         }
-        if (layout->preset != SPM_PRESET_SUBSLICES)
-                return false;
-        spm_text_add(text, "subslices:max=");
-        add_size(text, layout->preset_max);
-        return true;
+        return NULL;
 }
 
 bool spm_layout_print(const struct spm_layout *layout, char *buffer, size_t size)
 {
+        const char *preset = preset_of(layout);
         struct spm_text text;
         unsigned int i;
 
         spm_text_start(&text, buffer, size);
-        if (!add_preset(&text, layout))
-                for (i = 0; i < layout->count; i++) {
-                        if (i)
-                                spm_text_add(&text, ";");
-                        add_shelf(&text, layout->shelves[i]);
-                }
+        if (preset) {
+                spm_text_add(&text, preset);
+                add_size(&text, layout->preset_max);
+        }
+        for (i = 0; i < layout->count && !preset; i++) {
+                if (i)
+                        spm_text_add(&text, ";");
+                add_shelf(&text, layout->shelves[i]);
+        }
         if (layout->persistent) {
                 spm_text_add(&text, ";persistent=");
                 spm_text_add(&text, persistents[layout->persistent]);

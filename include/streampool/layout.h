@@ -183,8 +183,8 @@ enum spm_status spm_layout_preset(enum spm_preset preset, uint64_t max, struct s
  * spm_layout_parse() - a layout from text, as of STREAMPOOL_LAYOUT
  *
  *   sliced:page=32M,slice=1M,cap=256M;exclusive:max=512M,period=5000;direct:reclaim=2G
- *   subslices            or subslices:max=4G
- *   exclusive            the preset, of 1 GiB
+ *   subslices            the preset, of 1 GiB; subslices=4G is of that
+ *   exclusive            likewise, as there is nothing behind it but perhaps =4G
  *   ...;persistent=size-match
  *
  * Shelves are separated by semicolons, fields by commas; blanks around them do not count. Sizes

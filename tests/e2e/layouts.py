@@ -150,7 +150,7 @@ def mistakes():
             ('direct;sliced:page=4M,cap=1M', 'pool 2 cap=1048576 is smaller than a page'),
             ('sliced:size=4M', 'pool 1 at character 8 size is no field'),
             ('bogus', 'pool 1 at character 1 bogus is not known here'),
-            ('subslices:max=1M', 'subslices is a preset that cannot be made of this size')):
+            ('subslices=1M', 'subslices is a preset that cannot be made of this size')):
         result = run(app('loop', 10, MIB), text)
         lines = [line for line in result.err.splitlines() if 'STREAMPOOL_LAYOUT' in line]
         note(len(lines) == 1 and words in lines[0], f'{text}: {result.err}')
