@@ -36,8 +36,17 @@ static void add(char *text, const char *word)
 static void add_size(char *text)
 {
         static const char *const units[] = {"", "K", "M", "G", "T", "MiB", "B", "kB", "Q"};
-        static const char *const numbers[] = {"0",  "1",   "2",    "3",     "7",
-                                              "32", "511", "1024", "65536", "18446744073709551615"};
+        static const char *const numbers[] = {"0",
+                                              "1",
+                                              "2",
+                                              "3",
+                                              "7",
+                                              "32",
+                                              "511",
+                                              "1024",
+                                              "65536",
+                                              "9000",
+                                              "18446744073709551615"};
 
         add(text, numbers[pick(sizeof(numbers) / sizeof(numbers[0]))]);
         add(text, units[pick(sizeof(units) / sizeof(units[0]))]);
