@@ -58,7 +58,7 @@ static const struct contender contenders[] = {
         {"layout subslices", &peer_model, NULL, {LAYOUT("subslices=64G")}},
         {"layout exclusive", &peer_model, NULL, {LAYOUT("exclusive=64G")}},
         {"layout sliced", &peer_model, NULL, {LAYOUT("sliced:page=256M;direct")}},
-        {"layout direct", &peer_model, NULL, {LAYOUT("direct:reclaim=1G")}},
+        {"layout direct", &peer_model, NULL, {LAYOUT("direct")}},
         {"PyTorch-like", &peer_torch, NULL, {0}},
         {"PyTorch, expandable", &peer_expand, NULL, {0}},
         {"BFC", &peer_bfc, NULL, {0}},

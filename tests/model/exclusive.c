@@ -93,6 +93,19 @@ Test(exclusive, of_two_that_fit_the_one_that_was_used_more_is_taken)
         cr_expect_eq(bench_alloc(pool, bench.s, 2 * KIB), second);
 }
 
+Test(exclusive, of_two_that_were_used_as_often_the_first_is_taken)
+{
+        spm_pool pool = shelves_pool("exclusive:max=2K");
+        uint64_t first = bench_alloc(pool, bench.s, 2 * KIB);
+        uint64_t second = bench_alloc(pool, bench.s, 2 * KIB);
+
+        shelves_free(first);
+        shelves_free(second);
+        cr_expect_eq(bench_alloc(pool, bench.s, 2 * KIB), first);
+        bench_free(first, bench.s);
+        cr_expect_eq(bench_alloc(pool, bench.s, 2 * KIB), first, "pending, and its own");
+}
+
 /* Each look is a twentieth allocation of the pool. */
 
 Test(exclusive, a_page_that_was_never_used_again_goes_at_the_first_look)
