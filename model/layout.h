@@ -140,10 +140,10 @@ enum spm_status spm_routing_grow(struct spm_model *model, const struct spm_want 
 bool spm_routing_internal(struct spm_model *model, const struct spm_want *want,
                           struct spm_fit *fit);
 
-/** spm_routing_shed() - exclusive pages that were idle for long enough, and direct ones above the
- * watermark. */
-void spm_routing_shed(struct spm_model *model, struct spm_pool_state *pool,
-                      struct spm_actions *actions);
+/** spm_routing_synced() - the program has synchronised. What shelves keep does not depend on that,
+ * but it is when some pools may give back what theirs do not. */
+void spm_routing_synced(struct spm_model *model, struct spm_pool_state *pool,
+                        struct spm_actions *actions);
 
 /** spm_routing_forget() - the layout of a pool that ends; its pages are gone. */
 void spm_routing_forget(struct spm_model *model, struct spm_pool_state *pool);

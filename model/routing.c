@@ -136,12 +136,31 @@ static void look_around(struct spm_model *model, struct spm_pool_state *pool,
         }
 }
 
-void spm_routing_shed(struct spm_model *model, struct spm_pool_state *pool,
-                      struct spm_actions *actions)
+/* A request that was faster served, or has gone another way, has left them. One that is about to
+ * take such a page asks again. */
+static void shed_unclaimed(struct spm_model *model, struct spm_pool_state *pool,
+                           struct spm_actions *actions)
+{
+        struct spm_area *page = pool->areas;
+
+        while (page && pool->layout->unclaimed) {
+                struct spm_area *next = page->next;
+
+                if (!page->shelf)
+                        spm_trim_page(model, page->first, actions);
+                page = next;
+        }
+}
+
+void spm_routing_synced(struct spm_model *model, struct spm_pool_state *pool,
+                        struct spm_actions *actions)
 {
         struct spm_layout_state *layout = pool->layout;
         unsigned int i;
 
+        shed_unclaimed(model, pool, actions);
+        if (!pool->config.release_needs_idle)
+                return;
         look_around(model, pool, actions);
         for (i = 0; i < layout->layout.count; i++)
                 if (layout->shelves[i].config.kind == SPM_SHELF_DIRECT)

@@ -342,11 +342,8 @@ static void trim_synced(struct spm_model *model, struct spm_pool_state *pool,
 {
         uint64_t released = 0;
 
-        /* What a layout keeps does not depend on synchronisations; but some pools may give back
-         * only then what it does not. */
         if (pool->layout && !pool->closed) {
-                if (pool->config.release_needs_idle)
-                        spm_routing_shed(model, pool, actions);
+                spm_routing_synced(model, pool, actions);
                 return;
         }
         model->unfinished -= pool->unfinished;

@@ -31,6 +31,31 @@ Test(install, a_layout_is_as_it_was_installed)
         cr_expect(has_layout(shelves_pool(text), text));
 }
 
+Test(install, pools_of_every_kind_can_have_one)
+{
+        static const enum spm_pool_kind kinds[] = {SPM_POOL_SYNC, SPM_POOL_ASYNC, SPM_POOL_HOST};
+
+        for (unsigned int i = 0; i < 3; i++) {
+                spm_stream stream = kinds[i] == SPM_POOL_ASYNC ? bench.s : 0;
+                struct spm_pool_config config = {.kind = kinds[i]};
+                spm_pool pool;
+                uint64_t at;
+
+                if (kinds[i] != SPM_POOL_ASYNC)
+                        config.context = bench.context;
+                pool = bench_pool(config);
+                cr_assert_eq(shelves_install(pool, "sliced:page=4M,cap=4M;direct", &error), SPM_OK);
+                at = bench_alloc(pool, stream, 4 * MIB);
+                bench_free(at, stream);
+                cr_expect_eq(bench_stats(pool).pending_bytes, 4 * MIB);
+                bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+                cr_expect_eq(bench_stats(pool).ready_bytes, 4 * MIB);
+                cr_expect_eq(bench_alloc(pool, stream, 3 * MIB), at);
+                cr_expect_eq(bench_stats(pool).hits, 1);
+                bench_free(at, stream);
+        }
+}
+
 Test(install, live_blocks_are_in_the_way_and_the_old_layout_stays)
 {
         spm_pool pool = shelves_pool("sliced:page=1M");

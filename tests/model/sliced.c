@@ -260,6 +260,18 @@ Test(sliced, a_page_is_one_segment_in_the_range)
         bench_alloc(pool, bench.s, MIB);
 }
 
+Test(sliced, memory_that_no_shelf_wants_goes_at_a_synchronisation)
+{
+        spm_pool pool = shelves_pool_of(SPM_POOL_ASYNC, "sliced:page=4M");
+
+        bench_give(pool, 2 * MIB);
+        bench_free(bench_alloc(pool, bench.s, MIB), bench.s);
+        cr_expect_eq(bench_stats(pool).reserved_current, 6 * MIB);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        cr_expect_eq(bench_seen(SPM_ACT_RELEASE), 2 * MIB);
+        cr_expect_eq(shelves_stats(pool, 0).pages, 1);
+}
+
 Test(sliced, memory_that_is_given_is_used_if_it_is_a_page)
 {
         spm_pool pool = shelves_pool_of(SPM_POOL_ASYNC, "sliced:page=4M,cap=4M");
