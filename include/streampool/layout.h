@@ -29,6 +29,11 @@
  * a shelf. Pages are whole grains (struct spm_pool_config): sizes of pages, and of blocks that
  * have a page to themselves, are rounded up to that, slices to the pool's alignment. (C6)
  *
+ * What a pool's configuration says of growth, and of what is given back, does nothing while it has
+ * a layout: growth, segment_size, initial_size, small_size, decay, keep and the release threshold.
+ * Its max_size counts, and so do pending_limit, quarantine and alignments. Idle pages go by
+ * spm_trim(), and before a request is refused; those that no shelf wants at synchronisations, too.
+ *
  * Caps are those of one pool. The model has one pool for all streams of a device, so a cap is one
  * of the device, and not of each stream. (C7)
  *

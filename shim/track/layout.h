@@ -7,7 +7,8 @@
  *
  * STREAMPOOL_LAYOUT is read once, and constant after that. It concerns all pools of device memory,
  * one of which serves all streams of its device or context: a cap is one of that pool, and not of a
- * stream. Pinned host memory has no layout.
+ * stream. Pinned host memory has no layout. Release thresholds, and options that say what a pool
+ * may hold or keep, do nothing then; a program that trims a pool gets all of its idle pages back.
  */
 
 #include <stdbool.h>
