@@ -13,7 +13,7 @@
 #include <streampool/model.h>
 
 #define SP_FIGURES_POOLS   64
-#define SP_FIGURES_SHELVES 256
+#define SP_FIGURES_SHELVES 128
 #define SP_FIGURES_LAYOUT  512 /* of its text */
 
 enum sp_pool_class {
