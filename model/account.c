@@ -98,13 +98,14 @@ static bool find_want(const struct spm_model *model, const struct spm_request *r
         return true;
 }
 
-/* Of the block it would have, how much is charged already: memory that is pending (B39). */
+/* Of the block it would have, how much is charged already: memory that is pending (B39). Where it
+ * would be on a shelf is not asked. */
 static uint64_t charged_already(struct spm_model *model, const struct spm_account *account,
                                 const struct spm_want *want)
 {
         struct spm_fit fit;
 
-        if (!want->stream || !spm_fit_bare(model, want, &fit) ||
+        if (!want->stream || want->pool->layout || !spm_fit_bare(model, want, &fit) ||
             !spm_block_is(fit.block, SPM_BLOCK_PENDING))
                 return 0;
         return want->size < account->pending ? want->size : account->pending;

@@ -14,6 +14,7 @@
 
 #include "bits.h"
 #include "host.h"
+#include "layout.h"
 #include "pool.h"
 #include "slab.h"
 #include "state.h"
@@ -108,6 +109,8 @@ struct spm_area *spm_area_new(struct spm_model *model, struct spm_pool_state *po
         area->leaf_shift = shift;
         area->next = pool->areas;
         pool->areas = area;
+        if (pool->layout)
+                spm_shelf_page_made(area);
 
         at = place_of(model, base);
         memmove(model->areas + at + 1, model->areas + at,
@@ -131,6 +134,8 @@ void spm_area_free(struct spm_model *model, struct spm_area *area)
         uint64_t i;
 
         assert(!area->segment_count && model->areas[place] == area);
+        if (area->pool->layout)
+                spm_shelf_page_lost(area);
         while (area->first) {
                 struct spm_block *block = area->first;
 
@@ -172,6 +177,20 @@ bool spm_area_overlaps(const struct spm_model *model, uint64_t base, uint64_t si
                 return false;
         area = model->areas[at - 1];
         return area->base + (area->size - 1) >= base;
+}
+
+uint64_t spm_area_gap(const struct spm_model *model, uint64_t base, uint64_t range, uint64_t size)
+{
+        size_t next = place_of(model, base);
+        uint64_t at = base;
+
+        if (next && model->areas[next - 1]->base + model->areas[next - 1]->size > at)
+                at = model->areas[next - 1]->base + model->areas[next - 1]->size;
+        while (next < model->area_count && model->areas[next]->base - at < size) {
+                at = model->areas[next]->base + model->areas[next]->size;
+                next++;
+        }
+        return at - base <= range && range - (at - base) >= size ? at : 0;
 }
 
 /* leaves */

@@ -24,6 +24,7 @@
 #include "record.h"
 
 struct spm_leaf;
+struct spm_shelf;
 
 struct spm_area {
         struct spm_pool_state *pool;
@@ -38,6 +39,14 @@ struct spm_area {
         unsigned int grain_shift;
         unsigned int page_shift;
         unsigned int leaf_shift;
+        /* Of a page of a layout (layout.h). */
+        struct spm_shelf *shelf; /* NULL: of none yet, or no page */
+        struct spm_area *page_next;
+        struct spm_area *page_previous;
+        uint64_t page_live;      /* bytes of its live blocks */
+        unsigned int page_index; /* of its shelf, and ascending there */
+        unsigned int page_idle;  /* looks at it that found it idle; each use takes one back */
+        bool page_is_new;        /* not served yet */
         _Atomic(struct spm_leaf *) leaves[]; /* read by owners of magazines */
 };
 
@@ -59,6 +68,10 @@ struct spm_area *spm_area_at(const struct spm_model *model, uint64_t address);
 
 /** spm_area_overlaps() - is any of @size bytes at @base in an area? */
 bool spm_area_overlaps(const struct spm_model *model, uint64_t base, uint64_t size);
+
+/** spm_area_gap() - the lowest address in the range where @size bytes meet no area; 0 if there is
+ * none. Walks the areas in the range. */
+uint64_t spm_area_gap(const struct spm_model *model, uint64_t base, uint64_t range, uint64_t size);
 
 /** spm_area_prepare() - leaves, and rows of bins, for @size bytes more at @base, which are whole
  * grains. Return: false if there is no memory. */

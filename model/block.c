@@ -10,6 +10,7 @@
 
 #include "front.h"
 #include "ladder.h"
+#include "layout.h"
 #include "ledger.h"
 #include "limbo.h"
 #include "magazine.h"
@@ -74,7 +75,9 @@ static SPM_COLD enum spm_status alloc_apart(struct spm_model *model, struct spm_
 
         if (!pool || pool->closed)
                 return SPM_E_UNKNOWN;
-        return spm_ledger_alloc(model, pool, request, allocation, actions);
+        if (pool->is_tracked)
+                return spm_ledger_alloc(model, pool, request, allocation, actions);
+        return spm_routing_alloc(model, pool, request, allocation, actions);
 }
 
 enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
@@ -366,6 +369,8 @@ static bool begin_end(struct spm_block *block, uint32_t life)
 static SPM_COLD void put_by_detour(struct spm_model *model, struct spm_block *block,
                                    const struct spm_stream_state *stream)
 {
+        if (block->area->shelf)
+                spm_shelf_freed(block);
         if (block->area->pool->config.track_uses)
                 spm_ledger_free(model, block, stream);
         if (block->area->pool->config.quarantine)
@@ -467,6 +472,8 @@ enum spm_status spm_alloc_undo(struct spm_model *model, uint64_t address,
         if (pool->config.track_uses)
                 spm_ledger_drop(model, block, true);
         spm_pool_count_undone(block);
+        if (block->area->shelf)
+                spm_shelf_freed(block);
         stream = spm_subject_stream(model, block->streams[0]);
         end_life(block);
         if (pool->config.kind != SPM_POOL_ASYNC) {

@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 
+#include "layout.h"
 #include "ledger.h"
 #include "limbo.h"
 #include "pool.h"
@@ -299,6 +300,8 @@ static void check_pool(struct check *check, const struct spm_pool_state *pool, u
         struct sums sums = {0};
         struct spm_stats stats;
         uint64_t in_lanes = 0;
+        const char *broken;
+        uint64_t a, b;
 
         for (area = pool->areas; area; area = area->next)
                 check_area(check, area, &sums);
@@ -330,6 +333,9 @@ static void check_pool(struct check *check, const struct spm_pool_state *pool, u
         if (pool->config.max_size)
                 expect_at_most(check, "the cap", pool->reserved_bytes, pool->config.max_size);
         check_heaps(check, pool, &sums);
+        broken = spm_shelf_check(pool, &a, &b);
+        if (broken)
+                fail(check, broken, a, b);
         *blocks += sums.blocks;
 }
 

@@ -6,6 +6,7 @@
 #include <streampool/model.h>
 
 #include "limbo.h"
+#include "layout.h"
 #include "pool.h"
 #include "recall.h"
 #include "slab.h"
@@ -96,6 +97,11 @@ static void dump_area(struct dump *dump, const struct spm_area *area)
         start(dump, area->is_lone ? "  segment of" : "  range of", area->segment_count);
         spm_text_address(&dump->text, "base", area->base);
         spm_text_count(&dump->text, "size", area->size);
+        if (area->shelf) {
+                spm_text_count(&dump->text, "shelf", area->shelf->index);
+                spm_text_count(&dump->text, "page", area->page_index);
+                spm_text_count(&dump->text, "idle", area->page_idle);
+        }
         end(dump);
         for (block = area->first; block; block = block->next) {
                 dump_block(dump, "    block", block);
@@ -221,6 +227,9 @@ const char *spm_status_name(enum spm_status status)
                 NAME(SPM_E_MISUSE);
                 NAME(SPM_E_OUT_OF_BUDGET);
                 NAME(SPM_E_DRIVER);
+                NAME(SPM_E_TOO_BIG);
+                NAME(SPM_E_IN_USE);
+                NAME(SPM_E_UNSUPPORTED);
 #undef NAME
         }
         return "unknown status";

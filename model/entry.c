@@ -66,7 +66,7 @@ enum spm_status spm_ledger_alloc(struct spm_model *model, struct spm_pool_state 
                 return SPM_E_UNKNOWN;
         if (!spm_ledger_reserve(model))
                 return SPM_E_HOST_MEMORY;
-        pool->is_apart = false;
+        pool->is_apart = pool->layout != NULL;
         pool->is_tracked = false;
         status = spm_alloc(model, request, allocation, actions);
         pool->is_tracked = true;

@@ -221,6 +221,12 @@ bool spm_fit_followed(const struct spm_model *model, const struct spm_want *want
         return fit->block != NULL;
 }
 
+/* A stream of another thread cannot be stamped from here (F5). */
+static bool may_be_stamped(const struct spm_stream_state *stream)
+{
+        return stream->kind != SPM_STREAM_PER_THREAD && spm_stream_may_be_named(stream);
+}
+
 bool spm_fit_internal(const struct spm_model *model, const struct spm_want *want,
                       struct spm_fit *fit)
 {
@@ -241,9 +247,7 @@ bool spm_fit_internal(const struct spm_model *model, const struct spm_want *want
                 if (!block || (fit->block && fit->block->size <= block->size))
                         continue;
                 stamp = find_belt(model, want, lane, block);
-                /* A stream of another thread cannot be stamped from here (F5). */
-                if (!stamp && (lane->stream->kind == SPM_STREAM_PER_THREAD ||
-                               !spm_stream_may_be_named(lane->stream)))
+                if (!stamp && !may_be_stamped(lane->stream))
                         continue;
                 *fit = (struct spm_fit){.block = block, .start = start, .belt = stamp};
                 fit->donor = stamp ? NULL : lane;
@@ -289,6 +293,28 @@ static void widen(const struct spm_lane *lane, struct spm_block **first, struct 
                 *end = (*end)->next;
 }
 
+bool spm_fit_stitch_at(struct spm_model *model, const struct spm_want *want,
+                       struct spm_block *block, struct spm_fit *fit)
+{
+        struct spm_block *first = block;
+        struct spm_block *end = block->next;
+        struct spm_block whole = {0};
+
+        if (block->dep_count == 1)
+                widen(block->lane, &first, &end);
+        whole.address = first->address;
+        whole.size = (size_t)((end ? end->address : block->area->base + block->area->size) -
+                              first->address);
+        *fit = (struct spm_fit){0};
+        if (!holds(&whole, want->size, want->align, &fit->start))
+                return false;
+        fit->block = stitch(model, first, end);
+        /* Its set could not grow. */
+        if (!fit->block->open)
+                fit->block = NULL;
+        return true;
+}
+
 bool spm_fit_stitched(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit)
 {
         struct spm_lane *lane = spm_fit_own_lane(want);
@@ -300,24 +326,52 @@ bool spm_fit_stitched(struct spm_model *model, const struct spm_want *want, stru
                 return false;
         block = spm_bins_largest(spm_fit_open(lane, want));
         for (tried = 0; block && tried < CANDIDATES_MAX; tried++) {
-                struct spm_block *first = block;
-                struct spm_block *end = block->next;
-                struct spm_block whole = {0};
-
-                if (block->dep_count == 1)
-                        widen(lane, &first, &end);
-                whole.address = first->address;
-                whole.size = (size_t)((end ? end->address : block->area->base + block->area->size) -
-                                      first->address);
-                if (holds(&whole, want->size, want->align, &fit->start)) {
-                        fit->block = stitch(model, first, end);
-                        if (fit->block->open)
-                                return true;
-                        /* Its set could not grow. */
-                        fit->block = NULL;
-                        return false;
-                }
+                if (spm_fit_stitch_at(model, want, block, fit))
+                        return fit->block != NULL;
                 block = spm_bins_before(spm_fit_open(lane, want), block);
         }
         return false;
+}
+
+/* one block, for layouts */
+
+bool spm_fit_here(const struct spm_want *want, const struct spm_lane *own, struct spm_block *block,
+                  struct spm_fit *fit)
+{
+        uint64_t start;
+
+        if (!spm_block_is(block, SPM_BLOCK_READY) &&
+            (!own || !spm_block_is(block, SPM_BLOCK_PENDING) || block->lane != own || !block->open))
+                return false;
+        if (!holds(block, want->size, want->align, &start))
+                return false;
+        *fit = (struct spm_fit){.block = block, .start = start};
+        return true;
+}
+
+bool spm_fit_by_wait(const struct spm_model *model, const struct spm_want *want,
+                     struct spm_block *block, bool internal, struct spm_fit *fit)
+{
+        struct spm_stamp_state *stamp;
+        struct spm_lane *lane;
+        uint64_t reach;
+        uint64_t start;
+
+        if (!want->stream || want->pool->config.kind != SPM_POOL_ASYNC ||
+            !spm_block_is(block, SPM_BLOCK_PENDING) || !block->lane || !block->open)
+                return false;
+        lane = block->lane;
+        if (!may_donate(lane, want) || !holds(block, want->size, want->align, &start))
+                return false;
+        reach = want->pool->follow ? spm_stream_reaches(want->stream, lane->object.id) : 0;
+        if (reach && belted(model, lane, want, reach, block, fit))
+                return true;
+        if (!internal || !want->pool->internal)
+                return false;
+        stamp = find_belt(model, want, lane, block);
+        if (!stamp && !may_be_stamped(lane->stream))
+                return false;
+        *fit = (struct spm_fit){.block = block, .start = start, .belt = stamp};
+        fit->donor = stamp ? NULL : lane;
+        return true;
 }

@@ -108,4 +108,19 @@ static inline bool spm_fit_may_stitch(const struct spm_block *block, const struc
  * way; a few of the largest are tried. */
 bool spm_fit_stitched(struct spm_model *model, const struct spm_want *want, struct spm_fit *fit);
 
+/** spm_fit_stitch_at() - likewise, of the open PENDING @block and what is beside it. Return: false
+ * if that is too little; true and no block if it was joined in vain. */
+bool spm_fit_stitch_at(struct spm_model *model, const struct spm_want *want,
+                       struct spm_block *block, struct spm_fit *fit);
+
+/* one block of a layout's page */
+
+/** spm_fit_here() - is it READY, or open in the lane @own, and does it hold what is wanted? */
+bool spm_fit_here(const struct spm_want *want, const struct spm_lane *own, struct spm_block *block,
+                  struct spm_fit *fit);
+
+/** spm_fit_by_wait() - can another stream's block be had, as followed; or if @internal, as that? */
+bool spm_fit_by_wait(const struct spm_model *model, const struct spm_want *want,
+                     struct spm_block *block, bool internal, struct spm_fit *fit);
+
 #endif

@@ -6,6 +6,7 @@
 #include "grow.h"
 
 #include "action.h"
+#include "layout.h"
 #include "piece.h"
 #include "segment.h"
 #include "state.h"
@@ -334,6 +335,8 @@ enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *wan
         struct spm_measure measure;
         struct plan plan;
 
+        if (want->pool->layout)
+                return spm_routing_grow(model, want, exact, actions);
         if (!size)
                 return SPM_E_OUT_OF_MEMORY;
         measure = spm_piece_measure(want->pool, size, exact);
@@ -347,6 +350,18 @@ enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *wan
                         return grow_range(model, want, request, &plan, &measure, actions);
         }
         return grow_anywhere(model, want, request, &measure, actions);
+}
+
+enum spm_status spm_grow_page(struct spm_model *model, struct spm_pool_state *pool,
+                              uint64_t address, size_t size, bool last, struct spm_actions *actions)
+{
+        const struct piece page = {address, size};
+        enum spm_status status = SPM_AGAIN;
+
+        if (!spm_actions_room(actions))
+                return status;
+        status = obtain(model, pool, &page, size, size, last, actions);
+        return status || pool->config.provider == SPM_PROVIDER_MODEL ? status : SPM_AGAIN;
 }
 
 uint64_t spm_grow_excess(const struct spm_want *want, const struct spm_request *request)

@@ -39,6 +39,11 @@
 enum spm_status spm_grow_ask(struct spm_model *model, const struct spm_want *want,
                              struct spm_request *request, bool exact, struct spm_actions *actions);
 
+/** spm_grow_page() - ask for a page of a layout, at @address if that is not 0. Return: as above. */
+enum spm_status spm_grow_page(struct spm_model *model, struct spm_pool_state *pool,
+                              uint64_t address, size_t size, bool last,
+                              struct spm_actions *actions);
+
 /** spm_grow_excess() - bytes that the pool would hold beyond what it may, if it grew by what is
  * missing now. */
 uint64_t spm_grow_excess(const struct spm_want *want, const struct spm_request *request);

@@ -13,6 +13,7 @@
 #include <assert.h>
 
 #include "grow.h"
+#include "layout.h"
 #include "limbo.h"
 #include "piece.h"
 #include "poll.h"
@@ -54,6 +55,11 @@ static void step_to(struct spm_request *request, enum rung rung)
 bool spm_ladder_is_short(const struct spm_request *request)
 {
         return request->stage >= INTERNAL;
+}
+
+bool spm_ladder_grows(const struct spm_request *request)
+{
+        return request->stage >= GROWING;
 }
 
 /* serve */
@@ -182,8 +188,10 @@ static bool ask_internal(struct spm_model *model, const struct spm_want *want,
 {
         struct spm_fit fit;
 
-        return spm_fit_internal(model, want, &fit) && fit.donor &&
-               spm_stamp_ask(model, fit.donor->stream, true, actions);
+        bool found = want->pool->layout ? spm_routing_internal(model, want, &fit)
+                                        : spm_fit_internal(model, want, &fit);
+
+        return found && fit.donor && spm_stamp_ask(model, fit.donor->stream, true, actions);
 }
 
 static bool ask_release(struct spm_model *model, const struct spm_want *want,
@@ -218,8 +226,8 @@ static enum spm_status go_on(struct spm_request *request, bool asked, enum rung 
 }
 
 /* One rung. Return: SPM_OK to look again at once. */
-static SPM_COLD enum spm_status climb(struct spm_model *model, const struct spm_want *want,
-                                      struct spm_request *request, struct spm_actions *actions)
+SPM_COLD enum spm_status spm_ladder_step(struct spm_model *model, const struct spm_want *want,
+                                         struct spm_request *request, struct spm_actions *actions)
 {
         enum spm_status status;
 
@@ -344,7 +352,7 @@ enum spm_status spm_ladder_climb(struct spm_model *model, struct spm_want *want,
                 /* The rungs count on an empty list: what was broken up goes first. */
                 if (actions->count)
                         return SPM_AGAIN;
-                status = climb(model, want, request, actions);
+                status = spm_ladder_step(model, want, request, actions);
                 look_early(want);
         } while (status == SPM_OK);
         return status;

@@ -40,6 +40,14 @@ enum spm_status spm_ladder_climb(struct spm_model *model, struct spm_want *want,
                                  struct spm_request *request, struct spm_block **block,
                                  struct spm_actions *actions);
 
+/** spm_ladder_step() - one rung, when nothing was to be had. Return: SPM_OK to look again at once;
+ * else as spm_ladder_climb(). */
+enum spm_status spm_ladder_step(struct spm_model *model, const struct spm_want *want,
+                                struct spm_request *request, struct spm_actions *actions);
+
+/** spm_ladder_grows() - has the request come to the rung where pools grow? */
+bool spm_ladder_grows(const struct spm_request *request);
+
 /** spm_ladder_is_short() - has the request come to the rungs where waits are allowed (I6)? */
 bool spm_ladder_is_short(const struct spm_request *request);
 

@@ -14,6 +14,7 @@
 #include "check.h"
 #include "collect.h"
 #include "front.h"
+#include "layout.h"
 #include "ledger.h"
 #include "limbo.h"
 #include "pool.h"
@@ -236,6 +237,7 @@ enum spm_status spm_context_remove(struct spm_model *model, spm_context id,
         if (!context->gone) {
                 context->gone = true;
                 context->captures = 0;
+                spm_persist_settle(model);
                 for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool))
                         if (pool->config.context == id)
                                 end_pool(model, pool);
@@ -350,6 +352,7 @@ enum spm_status spm_stream_retire(struct spm_model *model, spm_stream id,
                 spm_stamp_ask(model, stream, true, actions);
         leave_legacy(model, stream, actions);
         stream->context->captures -= stream->capturing;
+        spm_persist_settle(model);
         stream->capturing = 0;
         end_stream(model, stream);
         return spm_model_finish(model, SPM_OK, actions);
@@ -385,6 +388,7 @@ enum spm_status spm_capture_end(struct spm_model *model, spm_stream id)
                 stream->capturing--;
                 stream->context->captures--;
                 spm_magazine_go_on(model);
+                spm_persist_settle(model);
         }
         SPM_CHECK(model);
         return SPM_OK;

@@ -10,6 +10,7 @@
 #include "bits.h"
 #include "collect.h"
 #include "host.h"
+#include "layout.h"
 #include "ledger.h"
 #include "recall.h"
 #include "state.h"
@@ -101,7 +102,7 @@ static enum spm_status check_config(const struct spm_model *model,
  * A pool that was promised an amount, at most or to begin with, has one heap, so that it is there
  * for blocks of any size.
  */
-static enum spm_status make_heaps(struct spm_model *model, struct spm_pool_state *pool)
+enum spm_status spm_pool_make_heap(struct spm_model *model, struct spm_pool_state *pool)
 {
         struct spm_pool_config *config = &pool->config;
         bool parted = !config->max_size && !config->initial_size;
@@ -112,6 +113,7 @@ static enum spm_status make_heaps(struct spm_model *model, struct spm_pool_state
                 config->range_size = RANGE_SIZE;
                 model->next_base = config->range_base + config->range_size;
         }
+        pool->page = config->small_size > config->align ? config->small_size : config->align;
         pool->heap_count = config->range_size / config->grain > 1 && parted ? 2 : 1;
         for (i = 0; i < pool->heap_count; i++) {
                 pool->heaps[i].page = pool->page;
@@ -132,6 +134,26 @@ static enum spm_status make_heaps(struct spm_model *model, struct spm_pool_state
                         return SPM_E_HOST_MEMORY;
         }
         return SPM_OK;
+}
+
+static void forget_heaps(struct spm_model *model, struct spm_pool_state *pool)
+{
+        unsigned int i;
+
+        while (pool->areas)
+                spm_area_free(model, pool->areas);
+        for (i = 0; i < pool->heap_count; i++) {
+                spm_bins_forget(model, &pool->heaps[i].ready);
+                spm_bins_forget(model, &pool->heaps[i].shore);
+        }
+}
+
+void spm_pool_leave_heap(struct spm_model *model, struct spm_pool_state *pool)
+{
+        forget_heaps(model, pool);
+        pool->heap_count = 1;
+        pool->page = pool->config.align;
+        pool->heaps[0].page = pool->page;
 }
 
 enum spm_status spm_pool_new(struct spm_model *model, const struct spm_pool_config *config,
@@ -161,12 +183,11 @@ enum spm_status spm_pool_new(struct spm_model *model, const struct spm_pool_conf
         pool->opportunistic = true;
         pool->internal = true;
         pool->unit_shift = spm_lowest_bit(full.align);
-        pool->page = full.small_size > full.align ? full.small_size : full.align;
         if (!spm_table_add(model, &model->pools, &pool->object)) {
                 spm_host_free(model, pool);
                 return SPM_E_HOST_MEMORY;
         }
-        status = make_heaps(model, pool);
+        status = spm_pool_make_heap(model, pool);
         if (status) {
                 spm_pool_free(model, pool);
                 return status;
@@ -177,17 +198,11 @@ enum spm_status spm_pool_new(struct spm_model *model, const struct spm_pool_conf
 
 void spm_pool_free(struct spm_model *model, struct spm_pool_state *pool)
 {
-        unsigned int i;
-
         model->unfinished -= pool->unfinished;
         spm_magazine_orphan(model, pool);
         spm_lane_forget_pool(model, pool);
-        while (pool->areas)
-                spm_area_free(model, pool->areas);
-        for (i = 0; i < pool->heap_count; i++) {
-                spm_bins_forget(model, &pool->heaps[i].ready);
-                spm_bins_forget(model, &pool->heaps[i].shore);
-        }
+        forget_heaps(model, pool);
+        spm_routing_forget(model, pool);
         spm_host_free(model, pool->access);
         spm_table_remove(model, &model->pools, &pool->object);
         spm_host_free(model, pool);

@@ -42,6 +42,7 @@ struct spm_heap {
         struct spm_block *wild;  /* the hole at the range's end, or NULL */
 };
 
+struct spm_layout_state;
 struct spm_magazine;
 
 struct spm_pool_state {
@@ -50,8 +51,9 @@ struct spm_pool_state {
         struct spm_context_state *context; /* its owner, which it does not outlive, or NULL */
         struct spm_work *work;             /* of that, if the pool is synchronous; else NULL */
         bool closed;                       /* destroyed; stays until its last segment is gone */
-        bool is_apart;   /* closed, or it tracks uses: requests go another way than usual */
-        bool detour;     /* a quarantine, or it tracks uses: so do frees */
+        bool is_apart;   /* closed, tracks uses, or has a layout: requests go another way than usual
+                          */
+        bool detour;     /* a quarantine, uses or a layout: so do frees */
         bool is_tracked; /* an allocation gets an entry in the ledger */
         bool ended;      /* its memory is being given back, whatever it was */
         bool is_short;   /* it was refused memory not long ago (piece.h) */
@@ -77,6 +79,7 @@ struct spm_pool_state {
         struct spm_block *kept_newest;
         struct spm_table lanes; /* by stream */
         struct spm_magazine *magazines;
+        struct spm_layout_state *layout; /* layout.h: instead of the heaps; or NULL */
 
         uint64_t used_bytes; /* as asked for */
         uint64_t rounded_bytes;
@@ -118,6 +121,14 @@ struct spm_pool_state {
 /** spm_pool_new() - as spm_pool_create(), without the initial segment. */
 enum spm_status spm_pool_new(struct spm_model *model, const struct spm_pool_config *config,
                              struct spm_pool_state **pool);
+
+/** spm_pool_leave_heap() - a pool without segments has one set of free blocks, no areas and no
+ * slabs, as pools with a layout have. */
+void spm_pool_leave_heap(struct spm_model *model, struct spm_pool_state *pool);
+
+/** spm_pool_make_heap() - and the opposite: as it was made. Return: SPM_OK, SPM_E_HOST_MEMORY; then
+ * leave it again. */
+enum spm_status spm_pool_make_heap(struct spm_model *model, struct spm_pool_state *pool);
 
 /** spm_pool_free() - it has no segments any more. */
 void spm_pool_free(struct spm_model *model, struct spm_pool_state *pool);

@@ -26,6 +26,11 @@ void spm_text_word(struct spm_text *text, const char *word)
 {
         if (text->used)
                 put(text, ' ');
+        spm_text_add(text, word);
+}
+
+void spm_text_add(struct spm_text *text, const char *word)
+{
         while (*word)
                 put(text, *word++);
 }
@@ -41,6 +46,11 @@ static void number_in(struct spm_text *text, uint64_t number, unsigned int base)
         } while (number);
         while (count)
                 put(text, digits[--count]);
+}
+
+void spm_text_number(struct spm_text *text, uint64_t number)
+{
+        number_in(text, number, 10);
 }
 
 void spm_text_count(struct spm_text *text, const char *label, uint64_t number)
@@ -62,9 +72,4 @@ void spm_text_address(struct spm_text *text, const char *label, uint64_t number)
 void spm_text_letter(struct spm_text *text, char letter)
 {
         put(text, letter);
-}
-
-void spm_text_number(struct spm_text *text, uint64_t number)
-{
-        number_in(text, number, 10);
 }

@@ -20,7 +20,10 @@ struct spm_text {
 void spm_text_start(struct spm_text *text, char *buffer, size_t size);
 void spm_text_word(struct spm_text *text, const char *word);
 void spm_text_letter(struct spm_text *text, char letter);
+/* Without a blank before it. */
+void spm_text_add(struct spm_text *text, const char *word);
 void spm_text_number(struct spm_text *text, uint64_t number);
+
 void spm_text_count(struct spm_text *text, const char *label, uint64_t number);
 void spm_text_address(struct spm_text *text, const char *label, uint64_t number);
 

@@ -91,7 +91,8 @@ enum spm_status spm_tick(struct spm_model *model, uint64_t now, struct spm_actio
 
         actions->count = 0;
         for (pool = spm_pool_first(model); pool && now > model->now; pool = spm_pool_next(pool)) {
-                if (!pool->config.decay || pool->closed || pool->config.release_needs_idle)
+                if (!pool->config.decay || pool->closed || pool->layout ||
+                    pool->config.release_needs_idle)
                         continue;
                 if (!pool->window_start) {
                         pool->window_start = now;

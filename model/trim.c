@@ -6,6 +6,7 @@
 #include "trim.h"
 
 #include "action.h"
+#include "layout.h"
 #include "segment.h"
 #include "state.h"
 
@@ -299,6 +300,17 @@ bool spm_trim_break(struct spm_model *model, struct spm_block *block, uint64_t s
         return true;
 }
 
+bool spm_trim_page(struct spm_model *model, struct spm_block *block, struct spm_actions *actions)
+{
+        struct spm_pool_state *pool = block->area->pool;
+
+        if (!spm_block_is(block, SPM_BLOCK_READY) || !may_release(pool) ||
+            !has_room(pool, 1, actions) || !spm_block_reserve(model, 2))
+                return false;
+        release(model, block, spm_segment_last_in(block), false, actions);
+        return true;
+}
+
 bool spm_trim_ended(struct spm_model *model, struct spm_pool_state *pool,
                     struct spm_actions *actions)
 {
@@ -330,6 +342,10 @@ static void trim_synced(struct spm_model *model, struct spm_pool_state *pool,
 {
         uint64_t released = 0;
 
+        if (pool->layout && !pool->closed) {
+                spm_routing_synced(model, pool, actions);
+                return;
+        }
         model->unfinished -= pool->unfinished;
         pool->unfinished = !spm_trim_pool(model, pool, pool->config.release_threshold,
                                           pool->config.keep, &released, actions);

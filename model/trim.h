@@ -60,6 +60,10 @@ void spm_trim_away(struct spm_model *model, struct spm_pool_state *pool, uint64_
 bool spm_trim_break(struct spm_model *model, struct spm_block *block, uint64_t start, size_t size,
                     struct spm_actions *actions);
 
+/** spm_trim_page() - a page of a layout, if @block is all of it, and READY. Leaves room for one
+ * action. Return: false if it stays. */
+bool spm_trim_page(struct spm_model *model, struct spm_block *block, struct spm_actions *actions);
+
 /** spm_trim_ended() - all memory of a pool that has ended (spm_pool_end()). Return: false if there
  * is more. */
 bool spm_trim_ended(struct spm_model *model, struct spm_pool_state *pool,

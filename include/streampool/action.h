@@ -48,6 +48,10 @@ enum spm_status {
         SPM_E_MISUSE,         /* not of this kind of pool, or not in this order (use.h, budget.h) */
         SPM_E_OUT_OF_BUDGET,  /* past a limit of the caller's own (budget.h) */
         SPM_E_DRIVER,         /* what the caller was asked to do has failed (reap.h) */
+        /* of pools with a layout (layout.h) */
+        SPM_E_TOO_BIG,     /* no shelf takes a block of this size */
+        SPM_E_IN_USE,      /* not while the pool has blocks */
+        SPM_E_UNSUPPORTED, /* not with such a pool */
 };
 
 /** spm_status_name() - the name of a status, e.g. "SPM_E_DOUBLE_FREE"; never NULL. */

@@ -85,8 +85,8 @@ struct spm_allocation {
  * steps, whatever is reported.
  *
  * Return: SPM_OK; SPM_AGAIN: carry out, report, call again with the same request;
- * SPM_E_INVALID_VALUE (size 0, or overflow when rounded); SPM_E_OUT_OF_MEMORY; SPM_E_UNKNOWN
- * (pool, or stream of an ASYNC pool); SPM_E_HOST_MEMORY.
+ * SPM_E_INVALID_VALUE (size 0, or overflow when rounded); SPM_E_OUT_OF_MEMORY; SPM_E_TOO_BIG
+ * (layout.h); SPM_E_UNKNOWN (pool, or stream of an ASYNC pool); SPM_E_HOST_MEMORY.
  */
 enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                           struct spm_allocation *allocation, struct spm_actions *actions);

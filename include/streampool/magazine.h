@@ -35,7 +35,8 @@ extern "C" {
 struct spm_magazine;
 
 /** spm_magazine_new() - empty, under the lock. Return: SPM_OK, SPM_E_UNKNOWN (pool or stream),
- * SPM_E_INVALID_VALUE (kind of the pool or stream, no range, or a quarantine), SPM_E_HOST_MEMORY.
+ * SPM_E_INVALID_VALUE (kind of the pool or stream, no range, a quarantine or a layout),
+ * SPM_E_HOST_MEMORY.
  */
 enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool, spm_stream stream,
                                  struct spm_magazine **magazine);

@@ -23,6 +23,7 @@
  *   pool.h      pools, their attributes, and the segments they are made of
  *   block.h     allocations, frees, and questions about them
  *   magazine.h  a thread's own blocks, without the caller's lock
+ *   layout.h    pools that are cut up in another way than the default one
  *   stats.h     figures, and what helps to find a mistake
  *   use.h       which streams use a block, and what has to wait for them
  *   reap.h      what was freed and is not complete, and how to wait for it
@@ -77,6 +78,7 @@
 #include <streampool/pool.h>
 #include <streampool/block.h>
 #include <streampool/magazine.h>
+#include <streampool/layout.h>
 #include <streampool/stats.h>
 #include <streampool/use.h>
 #include <streampool/reap.h>

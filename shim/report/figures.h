@@ -12,7 +12,9 @@
 #include <stdint.h>
 #include <streampool/model.h>
 
-#define SP_FIGURES_POOLS 64
+#define SP_FIGURES_POOLS   64
+#define SP_FIGURES_SHELVES 128
+#define SP_FIGURES_LAYOUT  512 /* of its text */
 
 enum sp_pool_class {
         SP_CLASS_SYNC,  /* serves cuMemAlloc */
@@ -38,6 +40,13 @@ struct sp_pool_figures {
         uint64_t grows, releases, moves;
 };
 
+/* Of a pool with a layout, each pool of its list that was ever asked. */
+struct sp_shelf_figures {
+        unsigned int pool;  /* index of the pool here */
+        unsigned int index; /* in the list */
+        struct spm_shelf_stats stats;
+};
+
 struct sp_figures {
         bool observing; /* the pools are a mirror: the driver served everything */
         bool off;       /* gave up on the way, see the log */
@@ -48,6 +57,10 @@ struct sp_figures {
         unsigned int pools;
         unsigned int pools_left_out; /* that did not fit */
         struct sp_pool_figures pool[SP_FIGURES_POOLS];
+        char layout[SP_FIGURES_LAYOUT]; /* in force; empty for the default heap */
+        unsigned int shelves;
+        unsigned int shelves_left_out;
+        struct sp_shelf_figures shelf[SP_FIGURES_SHELVES];
 };
 
 /**

@@ -10,6 +10,7 @@
  *   text.c     for people, with text_findings.c
  *   advice.c   what a kind of finding is called, and what is to be done
  *   json.c     for programs, with json_place.c
+ *   layout.c   of the pools' layout, for both
  *   order.c    of the order of streams: what is not behind what
  *   sarif.c    for tools that show findings beside the code
  *   uses.c     of a copy or a set: what it touched
@@ -122,6 +123,10 @@ void sp_findings_text(struct sp_text *text, const struct sp_report *report);
 void sp_leaks_text(struct sp_text *text, const struct sp_report *report);
 void sp_report_json(const struct sp_report *report, struct sp_text *text);
 void sp_report_sarif(const struct sp_report *report, struct sp_text *text);
+
+/** sp_layout_text(), sp_shelves_json() - the layout in force, and the lists of a pool. */
+void sp_layout_text(struct sp_text *text, const struct sp_report *report);
+void sp_shelves_json(struct sp_text *text, const struct sp_figures *figures, unsigned int pool);
 
 /** sp_report_put() - into a file; to stderr if that cannot be, or if the path is "-". */
 void sp_report_put(const char *path, const struct sp_text *words);

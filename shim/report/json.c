@@ -31,6 +31,8 @@ static void add_process(struct sp_text *text, const struct sp_report *report)
         sp_text_add(text, ",\n  ");
         sp_words_text(text, "backing", figures->backing);
         sp_text_add(text, ",\n  ");
+        sp_words_text(text, "layout", figures->layout[0] ? figures->layout : NULL);
+        sp_text_add(text, ",\n  ");
         sp_words_text(text, "unseen", report->unseen);
         sp_text_add(text, ",\n  \"gave_up\": %s,\n  \"complete\": %s,\n",
                     figures->off ? "true" : "false", report->busy ? "false" : "true");
@@ -200,10 +202,13 @@ static void add_pools(struct sp_text *text, const struct sp_report *report)
                 NUMBER(pool, grows);
                 NUMBER(pool, releases);
                 NUMBER(pool, moves);
+                sp_shelves_json(text, &report->figures, i);
                 sp_text_add(text, "}");
         }
         sp_text_add(text, "],\n  ");
         sp_words_number(text, "pools_left_out", report->figures.pools_left_out);
+        sp_text_add(text, ",\n  ");
+        sp_words_number(text, "shelves_left_out", report->figures.shelves_left_out);
         sp_text_add(text, ",\n");
 }
 

@@ -280,6 +280,7 @@ void sp_report_text(const struct sp_report *report, bool with_lookups, struct sp
         add_verdict(text, report);
         add_memory(text, report);
         add_pools(text, report);
+        sp_layout_text(text, report);
         add_refusals(text, report);
         sp_faults_text(text, report);
         add_saving(text, report);

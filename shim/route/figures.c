@@ -8,6 +8,7 @@
 #include "base/life.h"
 #include "driver/driver.h"
 #include "track/context.h"
+#include "track/layout.h"
 #include "track/mempool.h"
 #include "track/pinned.h"
 #include "track/state.h"
@@ -44,13 +45,34 @@ static void add_figures(struct sp_figures *figures, const struct spm_stats *stat
         };
 }
 
+/* Lists can be long, and mostly a program uses a few of their pools. */
+static void add_shelves(struct sp_figures *figures, const struct spm_model *model, spm_pool pool)
+{
+        struct spm_shelf_stats stats;
+        unsigned int i;
+
+        for (i = 0; spm_layout_stats(model, pool, i, &stats) == SPM_OK; i++) {
+                if (!stats.pages_peak && !stats.spills)
+                        continue;
+                if (figures->shelves == SP_FIGURES_SHELVES)
+                        figures->shelves_left_out++;
+                else
+                        figures->shelf[figures->shelves++] =
+                                (struct sp_shelf_figures){figures->pools - 1, i, stats};
+        }
+}
+
 static void add_pool(struct sp_figures *figures, struct spm_model *model, spm_pool pool, int device,
                      enum sp_pool_class class)
 {
+        unsigned int before = figures->pools;
         struct spm_stats stats;
 
-        if (pool && spm_stats(model, pool, &stats) == SPM_OK)
-                add_figures(figures, &stats, pool, device, class);
+        if (!pool || spm_stats(model, pool, &stats) != SPM_OK)
+                return;
+        add_figures(figures, &stats, pool, device, class);
+        if (figures->pools > before)
+                add_shelves(figures, model, pool);
 }
 
 static const char *backing_name(void)
@@ -89,6 +111,8 @@ void sp_route_figures(struct sp_figures *figures)
         figures->backing = backing_name();
         figures->driver_path = sp_driver_path();
         figures->driver_version = sp_state_driver_version();
+        if (sp_layout())
+                (void)spm_layout_print(sp_layout(), figures->layout, sizeof(figures->layout));
 
         model = sp_model_enter_bounded();
         if (!model)

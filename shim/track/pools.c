@@ -12,6 +12,7 @@
 
 #include "base/config.h"
 #include "track/held.h"
+#include "track/layout.h"
 #include "track/state.h"
 
 #define KIB ((size_t)1 << 10)
@@ -54,11 +55,14 @@ static struct spm_pool_config wish_for(const struct sp_device *device, const str
 
 static bool create(struct spm_pool_config *wish, spm_pool *pool)
 {
+        struct spm_model *model;
         bool done;
 
         sp_held_tally(wish);
-        done = spm_pool_create(sp_model_enter(), wish, pool) == SPM_OK;
-
+        model = sp_model_enter();
+        done = spm_pool_create(model, wish, pool) == SPM_OK;
+        if (done)
+                sp_layout_install(model, *pool);
         sp_model_leave();
         return done;
 }

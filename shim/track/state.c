@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "driver/driver.h"
 #include "track/fault.h"
+#include "track/layout.h"
 #include "track/limit.h"
 
 atomic_uint sp_captures;
@@ -95,6 +96,7 @@ bool sp_state_start(void)
                 driver_version = 0;
         set_limits(config);
         sp_fault_start(config->fault);
+        sp_layout_start(config->layout);
         return sp_model_make(&wish);
 }
 

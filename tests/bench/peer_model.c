@@ -76,6 +76,17 @@ static void add_pools(struct pool_peer *peer)
         device_must(spm_pool_create(peer->model, &sync, &peer->sync), "a pool");
 }
 
+static void lay_out(struct pool_peer *peer, spm_pool pool)
+{
+        struct spm_layout layout;
+        struct spm_actions actions;
+
+        if (!peer->options.layout)
+                return;
+        device_must(spm_layout_parse(peer->options.layout, &layout, NULL), "a layout");
+        device_must(spm_pool_install(peer->model, pool, &layout, NULL, &actions), "a layout");
+}
+
 static struct pool_peer *make_any(const struct peer_ops *ops, const struct peer_options *options)
 {
         struct pool_peer *peer = must_calloc(1, sizeof(*peer));
@@ -94,6 +105,8 @@ static struct pool_peer *make_any(const struct peer_ops *ops, const struct peer_
         device_must(spm_context_add(peer->model, 0, &peer->context), "a context");
         add_stream(peer, SPM_STREAM_LEGACY);
         add_pools(peer);
+        lay_out(peer, peer->async);
+        lay_out(peer, peer->sync);
         return peer;
 }
 

@@ -42,6 +42,9 @@ struct contender {
 /* The same without its alignment of large blocks, which is for cuMemAlloc() only. */
 #define DENSE(mode) .has_device = true, .keep = SIZE_MAX, .growth = SPM_GROWTH_##mode
 
+/* Likewise, cut up otherwise: each layout by itself, and as its presets have it. */
+#define LAYOUT(text) MODEL(BALANCED), .layout = (text)
+
 static const struct contender contenders[] = {
         {"balanced", &peer_model, NULL, {MODEL(BALANCED)}},
         {"speed", &peer_model, NULL, {MODEL(SPEED)}},
@@ -52,6 +55,10 @@ static const struct contender contenders[] = {
         {"balanced, 512 B", &peer_model, ".sync", {DENSE(BALANCED)}},
         {"speed, 512 B", &peer_model, ".sync", {DENSE(SPEED)}},
         {"tight, 512 B", &peer_model, ".sync", {DENSE(TIGHT)}},
+        {"layout subslices", &peer_model, NULL, {LAYOUT("subslices=64G")}},
+        {"layout exclusive", &peer_model, NULL, {LAYOUT("exclusive=64G")}},
+        {"layout sliced", &peer_model, NULL, {LAYOUT("sliced:page=256M;direct")}},
+        {"layout direct", &peer_model, NULL, {LAYOUT("direct")}},
         {"PyTorch-like", &peer_torch, NULL, {0}},
         {"PyTorch, expandable", &peer_expand, NULL, {0}},
         {"BFC", &peer_bfc, NULL, {0}},

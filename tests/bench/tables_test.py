@@ -71,6 +71,19 @@ class TargetsTest(unittest.TestCase):
         self.assertEqual(self.one("speed: reserved", *lines), "met")
         self.assertEqual(self.one("tight: reserved", *lines), "missed")
 
+    def test_the_default_heap_is_compared_with_the_layout_that_does_best_on_a_trace(self):
+        lines = [
+            replay("a", "layout direct", reserved=1100 * MIB, ns=100),
+            replay("a", "layout sliced", reserved=1300 * MIB, ns=60),
+            replay("b", "layout direct", reserved=9000 * MIB, ns=900),
+        ]
+        for reserved, ns, of_space, of_time in (
+            (1100, 60, "met", "met"), (1101, 60, "missed", "met"), (1100, 61, "met", "missed"),
+        ):  # fmt: skip
+            ours = [replay(trace, "balanced", reserved=reserved * MIB, ns=ns) for trace in "ab"]
+            self.assertEqual(self.one("layouts: reserved", *lines, *ours), of_space)
+            self.assertEqual(self.one("layouts: time", *lines, *ours), of_time)
+
     def test_remaps_are_counted_by_the_hundred_and_late_ones_at_all(self):
         self.assertEqual(
             self.one("balanced: remaps", replay("a", "balanced", reserved=1, moves=30)), "met"

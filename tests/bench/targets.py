@@ -102,6 +102,26 @@ def records(figures):
     return answer
 
 
+def over_layouts(key):
+    """The default heap, as a share of the layout that does best on each trace."""
+
+    def measure(figures):
+        answer = []
+        for trace in figures.traces():
+            heap = figures.replay.get((trace, "balanced"))
+            others = [
+                (figures.replay[trace, name][key], name)
+                for name in figures.contenders()
+                if name.startswith("layout ") and figures.replay.get((trace, name), {}).get(key)
+            ]
+            if heap and others:
+                best, name = min(others)
+                answer.append((heap[key] / best, f"{trace}, {name}"))
+        return answer
+
+    return measure
+
+
 @dataclass(frozen=True)
 class Target:
     name: str
@@ -160,5 +180,7 @@ TARGETS = (
         "speed: remaps in the second half of a trace", "<=", 0,
         over_traces("speed", lambda cell: cell["late moves"]),
     ),
+    Target("layouts: reserved, balanced / the best of them", "<=", 1, over_layouts("reserved")),
+    Target("layouts: time, balanced / the best of them", "<=", 1, over_layouts("ns")),
     Target("host records, % of the pool", "<=", 0.1, records),
 )  # fmt: skip

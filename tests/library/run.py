@@ -120,7 +120,8 @@ def package(installed):
 
 
 def example(installed):
-    """tests/examples/pool.c as its own comment says, with either library. What a heap decides is * in pool.txt."""
+    """tests/examples/pool.c as its own comment says, with either library. What a heap decides is * in pool.txt.
+    So is layouts.c, which knows by itself whether it is right."""
     with open(source("library", "pool.txt"), encoding="utf-8") as file:
         wanted = re.escape(file.read()).replace(r"\*", r"(\d+)")
     archive = installed.find("libstreampool_model.a")
@@ -128,6 +129,9 @@ def example(installed):
     static = [archive if flag == "-lstreampool_model" else flag for flag in flags]
     for compiler in compilers("cc", "gcc", "clang"):
         for libraries in (flags, static):
+            program = os.path.join(installed.folder, "layouts")
+            call(compiler, *STRICT, source("examples", "layouts.c"), *libraries, "-o", program)
+            call(program, env=libraries_at(installed.libraries() if libraries is flags else None))
             program = os.path.join(installed.folder, "pool")
             call(compiler, *STRICT, source("examples", "pool.c"), *libraries, "-o", program)
             said = call(program, env=libraries_at(installed.libraries() if libraries is flags else None))

@@ -4,6 +4,7 @@
  */
 
 #include "bench.h"
+#include "shelves.h"
 
 #include <string.h>
 
@@ -31,6 +32,18 @@ Test(dump, tells_of_blocks_and_streams)
         cr_expect_not_null(strstr(all, "size 1024 pending after "), "%s", all);
         cr_expect_not_null(strstr(all, "size 512 live"), "%s", all);
         cr_expect_not_null(strstr(all, "context 1 device 0"), "%s", all);
+}
+
+Test(dump, tells_of_pages)
+{
+        static char all[8192];
+        spm_pool pool = shelves_pool("sliced:page=1K,cap=1K;exclusive:max=1K");
+
+        bench_alloc(pool, bench.s, 1000);
+        bench_alloc(pool, bench.s, 1000);
+        spm_dump(bench.model, append, all);
+        cr_expect_not_null(strstr(all, "size 1024 shelf 0 page 0 idle 4"), "%s", all);
+        cr_expect_not_null(strstr(all, "size 1024 shelf 1 page 0 idle 4"), "%s", all);
 }
 
 Test(dump, equal_inputs_give_equal_hashes)

@@ -14,6 +14,7 @@
 
 #define SIZE     4000
 #define PROFILES 15 /* the first byte chooses one; more of them are the first ones again */
+#define LAYOUTS  24 /* of these two, pools have layouts */
 
 static struct ops_result run(uint64_t seed, int profile, size_t size,
                              const struct ops_options *options)
@@ -65,6 +66,10 @@ Test(random, a_host_without_memory_is_survived)
         int profile;
 
         for (profile = 0; profile < PROFILES; profile++) {
+                fail_each(profile, false);
+                fail_each(profile, true);
+        }
+        for (profile = LAYOUTS; profile < LAYOUTS + 2; profile++) {
                 fail_each(profile, false);
                 fail_each(profile, true);
         }

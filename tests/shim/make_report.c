@@ -188,6 +188,36 @@ uint64_t sp_route_stream_handle(uint64_t number)
         return number;
 }
 
+/* Of the second pool two lists were asked: one has a cap, and was full; the other has no page. */
+static void lay_out(struct sp_figures *figures)
+{
+        strcpy(figures->layout, "sliced:page=32M,cap=64M;direct");
+        figures->shelf[0] = (struct sp_shelf_figures){
+                .pool = 1,
+                .stats = {.kind = SPM_SHELF_SLICED,
+                          .live_blocks = 3,
+                          .requested = 16 << 20,
+                          .padding = 300,
+                          .reserved = 64 << 20,
+                          .page = 32 << 20,
+                          .pages = 2,
+                          .pages_most = 2,
+                          .pages_peak = 2,
+                          .largest_alloc = 9 << 20,
+                          .spills = 1000},
+        };
+        figures->shelf[1] = (struct sp_shelf_figures){
+                .pool = 1,
+                .index = 1,
+                .stats = {.kind = SPM_SHELF_DIRECT,
+                          .pages_most = UINT64_MAX,
+                          .pages_peak = 4,
+                          .pages_unmapped = 4,
+                          .largest_alloc = 7 << 20},
+        };
+        figures->shelves = 2;
+}
+
 void sp_route_figures(struct sp_figures *figures)
 {
         figures->driver_path = "/usr/lib/libcuda.so.1";
@@ -212,6 +242,8 @@ void sp_route_figures(struct sp_figures *figures)
                         .releases = 1,
                         .moves = 1,
                 };
+        if (is_rich)
+                lay_out(figures);
 }
 
 int main(int count, char **arguments)

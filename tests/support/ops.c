@@ -184,10 +184,11 @@ static void step(struct ops *ops)
         } extras[] = {
                 {op_stream, OPS_STREAMS_END},     {op_capture, OPS_CAPTURES},
                 {op_export, OPS_EXPORTS},         {op_remove_context, OPS_POOLS_END},
-                {op_destroy_pool, OPS_POOLS_END},
+                {op_destroy_pool, OPS_POOLS_END}, {op_layout, OPS_LAYOUT},
         };
         int count = (int)(sizeof(table) / sizeof(table[0]));
-        int more = ops->profile->extra ? (int)(sizeof(extras) / sizeof(extras[0])) : 0;
+        int all = (int)(sizeof(extras) / sizeof(extras[0]));
+        int more = ops->profile->extra & OPS_LAYOUT ? all : ops->profile->extra ? all - 1 : 0;
         int code = ops_choose(ops, count + 8 + more);
 
         if (code < count)

@@ -69,6 +69,7 @@ enum {
         OPS_ALL = 15,
         OPS_BIG = 16,     /* ten times the blocks, fifteen times the memory, rarely checked */
         OPS_WATCHED = 32, /* what is submitted is announced */
+        OPS_LAYOUT = 64,  /* pools have layouts, and get others */
 };
 
 /* The first byte narrows the program down, so that streams meet at the same memory, and calls at
@@ -179,6 +180,9 @@ bool ops_magazine_alloc(struct ops *ops, int pool, int stream, size_t size);
 bool ops_magazine_free(struct ops *ops, const struct block *block, int stream,
                        struct spm_allocation *freed);
 
+/** ops_install() - the pool gets a layout, or none. */
+void ops_install(struct ops *ops, int pool);
+
 /* what a step may be */
 
 void op_magazine(struct ops *ops);
@@ -196,6 +200,7 @@ void op_capture(struct ops *ops);
 void op_stream(struct ops *ops);
 void op_pool(struct ops *ops);
 void op_tick(struct ops *ops);
+void op_layout(struct ops *ops);
 void op_remove_context(struct ops *ops);
 void op_destroy_pool(struct ops *ops);
 void ops_begin_call(struct ops *ops, enum call_kind kind);

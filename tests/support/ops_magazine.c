@@ -106,6 +106,7 @@ static void begin(struct ops *ops, struct magazine *magazine)
         int stream = ops_choose_stream(ops);
         struct spm_magazine *fresh = NULL;
         struct spm_pool_config config;
+        static struct spm_layout layout;
         enum spm_status status;
 
         if (stream == TWIN_NONE || world->pool_gone[pool] || find(ops, pool, stream))
@@ -114,6 +115,7 @@ static void begin(struct ops *ops, struct magazine *magazine)
                                   &fresh);
         spm_pool_get_config(world->model, world->pools[pool], &config);
         if (ops_is_async(pool) && config.range_size && !config.quarantine &&
+            spm_pool_layout(world->model, world->pools[pool], &layout) &&
             world->twin.streams[stream].kind != SPM_STREAM_LEGACY) {
                 ops_expect(ops, "magazine", status);
                 if (status)

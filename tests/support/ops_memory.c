@@ -152,7 +152,8 @@ static void step_request(struct ops *ops, struct pending_request *pending)
                     pending->stream, pending->request.size, spm_status_name(status),
                     (unsigned long long)allocation.address);
         pending->used = false;
-        if (status == SPM_E_OUT_OF_MEMORY)
+        if (status == SPM_E_OUT_OF_MEMORY ||
+            (status == SPM_E_TOO_BIG && ops->profile->extra & OPS_LAYOUT))
                 ops->result->out_of_memory++;
         else
                 ops_expect(ops, "alloc", status);

@@ -40,6 +40,11 @@ static const struct profile profiles[] = {
         {{0, 0, 0, 0}, 1, {0, 1, 2}, 3, 2, 0, OPS_WATCHED},
         {{0, 0, 0, 2}, 1, {0, 0, 0, 0, 0, 3, 1, 2}, 8, 2, 0, OPS_WATCHED},
         {{2, 2, 0, 3}, 16, {0, 0, 0, 0, 3, 4, 5, 6}, 8, 4, 1, OPS_WATCHED | OPS_ALL | OPS_BIG},
+        /* Layouts. */
+        {{0, 1, 2, 4}, 16, {0, 1, 2, 3, 4, 5, 6, 7}, 8, WORLD_EVENTS, 1, OPS_LAYOUT | OPS_ALL},
+        {{0, 0, 0, 0}, 3, {1, 3, 4}, 3, 2, 1, OPS_LAYOUT},
+        {{2, 2, 2, 3}, 3, {0, 1, 1, 1, 1, 1, 2, 6}, 8, 2, 1, OPS_LAYOUT | OPS_WATCHED},
+        {{0, 1, 2, 3}, 16, {0, 1, 2, 3, 4, 5, 6, 7}, 8, 4, 1, OPS_LAYOUT | OPS_ALL | OPS_BIG},
 };
 
 void ops_choose_profile(struct ops *ops)
@@ -142,6 +147,8 @@ static bool add_pools(struct ops *ops)
                 vary(ops, &configs[i], i);
                 if (spm_pool_create(world->model, &configs[i], &world->pools[i]))
                         return false;
+                if (ops->profile->extra & OPS_LAYOUT)
+                        ops_install(ops, i);
         }
         return true;
 }
