@@ -94,7 +94,7 @@ enum spm_status spm_pool_destroy(struct spm_model *model, spm_pool id, struct sp
                 pool->config.release_threshold = 0;
                 pool->config.keep = 0;
                 pool->config.quarantine = 0;
-                pool->detour = pool->config.track_uses;
+                pool->detour = pool->config.track_uses || pool->layout;
                 model->closed_pools++;
                 spm_magazine_abandon(model, pool);
                 spm_quarantine_end(model, pool);

@@ -6,6 +6,7 @@
  */
 
 #include "bench.h"
+#include "shelves.h"
 #include "uses.h"
 
 TestSuite(use, .init = uses_set_up, .fini = bench_tear_down);
@@ -41,6 +42,31 @@ Test(use, an_allocation_is_live_then_retired_then_freed)
         cr_expect_eq(uses_life(a), SPM_LIFE_RETIRED);
         bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_WAIT);
         cr_expect_eq(uses_life(a), SPM_LIFE_FREED);
+}
+
+/* Where a block lies is the layout's, when it is free its uses'. */
+Test(use, pages_of_a_layout_wait_for_uses_too)
+{
+        struct spm_layout_error error;
+        struct spm_block_id a, b;
+
+        cr_assert_eq(shelves_install(uses.pool, "direct", &error), SPM_OK);
+        a = uses_alloc(bench.s, 2 * MIB);
+        cr_expect_eq(spm_use_record(bench.model, a, SPM_USE_READ, bench.t), SPM_OK);
+        bench_free(a.address, bench.s);
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_WAIT);
+        cr_expect_eq(uses_life(a), SPM_LIFE_RETIRED, "t is not complete");
+        b = uses_alloc(bench.s, 2 * MIB);
+        cr_expect_neq(b.address, a.address);
+        bench_sync(SPM_SCOPE_STREAM, bench.t, SPM_SYNC_WAIT);
+        cr_expect_eq(uses_life(a), SPM_LIFE_FREED);
+        bench_free(b.address, bench.s);
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_WAIT);
+        cr_assert_eq(shelves_install(uses.pool, NULL, &error), SPM_OK);
+        a = uses_alloc(bench.s, 2 * MIB);
+        cr_expect_eq(uses_life(a), SPM_LIFE_LIVE, "as in the heap again");
+        bench_free(a.address, bench.s);
+        cr_expect_eq(uses_life(a), SPM_LIFE_RETIRED);
 }
 
 Test(use, what_is_kept_is_quarantined_once_it_is_complete)
