@@ -136,7 +136,7 @@ static bool is_above_limit(const struct spm_account *account, uint64_t bytes,
         return true;
 }
 
-/* Waits once. Return: SPM_AGAIN if there was anything to wait for. */
+/* Waits for what is pending, once; then the request is made again. Return: SPM_AGAIN. */
 static enum spm_status reap(struct spm_model *model, struct spm_account *account,
                             struct spm_actions *actions)
 {

@@ -21,7 +21,7 @@ struct spm_launch {
         spm_stream stream;
         bool strict;
         enum stage stage;
-        struct spm_use *uses; /* their serial is 0 until they are prepared */
+        struct spm_use *uses;
         unsigned int count;
         unsigned int room;
         unsigned int prepared; /* of these, from the first on */
@@ -117,7 +117,7 @@ enum spm_status spm_launch_add(struct spm_launch *launch, struct spm_block_id id
 
 /* preflight */
 
-/* Uses that a permissive launch leaves out go to the end, and count as prepared no more. */
+/* Uses that a permissive launch leaves out go to the end, and are not counted any more. */
 static void leave_out(struct spm_launch *launch, unsigned int i)
 {
         struct spm_use use = launch->uses[i];

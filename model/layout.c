@@ -13,7 +13,6 @@
 
 #include "front.h"
 #include "host.h"
-#include "quarantine.h"
 #include "state.h"
 #include "trim.h"
 

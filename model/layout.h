@@ -16,7 +16,8 @@
  * shelf never has more pages than its cap allows.
  *
  * Reading order: shelf.c (pages), place.c (which free block), persist.c and routing.c (which shelf,
- * and when it grows), layout.c (installation), preset.c and layout_text.c.
+ * and when it grows), layout.c (installation), preset.c, layout_text.c and
+ * layout_explain.c.
  */
 
 #include <stdbool.h>
@@ -145,7 +146,10 @@ bool spm_routing_internal(struct spm_model *model, const struct spm_want *want,
 void spm_routing_synced(struct spm_model *model, struct spm_pool_state *pool,
                         struct spm_actions *actions);
 
-/** spm_routing_forget() - the layout of a pool that ends; its pages are gone. */
+/* layout.c: installation */
+
+/** spm_routing_forget() - frees the layout of a pool that ends, or gets another one; its pages are
+ * gone, or were taken along. */
 void spm_routing_forget(struct spm_model *model, struct spm_pool_state *pool);
 
 #endif

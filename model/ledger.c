@@ -31,7 +31,7 @@ bool spm_ledger_open(struct spm_model *model)
                 return false;
         ledger->buckets = spm_host_new(model, BUCKETS * sizeof(struct spm_entry *));
         ledger->bucket_count = BUCKETS;
-        ledger->untagged = spm_tag_untagged(model);
+        ledger->untagged = spm_host_new(model, sizeof(*ledger->untagged));
         if (!ledger->buckets || !ledger->untagged) {
                 spm_host_free(model, ledger->buckets);
                 spm_host_free(model, ledger->untagged);
@@ -145,7 +145,6 @@ void spm_ledger_start(struct spm_model *model, struct spm_block *block, struct s
         entry->life = SPM_LIFE_LIVE;
         entry->block = block;
         entry->block_life = spm_block_life(block) & ~SPM_STATE_MASK;
-        entry->pool = block->area->pool->object.id;
         entry->size = block->requested;
         entry->tag = tag ? tag : ledger->untagged;
         entry->usages = entry->few;
@@ -254,7 +253,6 @@ static bool wait_for_uses(struct spm_model *model, struct spm_block *block,
         return true;
 }
 
-/* The oldest are forgotten if there are too many. */
 static void enlist(struct spm_model *model, struct spm_entry *entry)
 {
         struct spm_ledger *ledger = model->ledger;
@@ -334,6 +332,7 @@ enum spm_life spm_entry_look(const struct spm_model *model, struct spm_entry *en
         return entry->life;
 }
 
+/* If there are too many, the oldest are forgotten though they are not complete. */
 void spm_ledger_sweep(struct spm_model *model, bool all)
 {
         struct spm_ledger *ledger = model->ledger;

@@ -47,8 +47,7 @@ struct spm_entry {
         enum spm_life life;
         struct spm_block *block;
         uint32_t block_life; /* of its state's word: a later one is somebody else's */
-        spm_pool pool;
-        size_t size; /* as asked for */
+        size_t size;         /* as asked for */
         struct spm_tag_state *tag;
 
         struct spm_usage *usages; /* LIVE: few, or memory of its own */
@@ -75,9 +74,9 @@ struct spm_ledger {
 
         /* tag.c */
         struct spm_table tags;
-        struct spm_tag_state *untagged;
-        struct spm_tally total; /* of all tags */
-        uint64_t peaks;         /* how often the total has had a new high */
+        struct spm_tag_state *untagged; /* what allocations without a tag are counted by */
+        struct spm_tally total;         /* of all tags */
+        uint64_t peaks;                 /* how often the total has had a new high */
 };
 
 /** spm_ledger_open() - there is one. Return: false without memory. */

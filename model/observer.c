@@ -81,8 +81,7 @@ static void put_number(struct spm_text *text, uint64_t number)
 
 static void put_name(struct spm_text *text, const char *name)
 {
-        while (*name)
-                spm_text_letter(text, *name++);
+        spm_text_add(text, name);
         spm_text_letter(text, ',');
 }
 

@@ -45,16 +45,10 @@ void spm_persist_settle(struct spm_model *model)
                 settle(model, pool);
 }
 
-static struct spm_layout_state *layout_of(const struct spm_model *model, spm_pool id)
-{
-        struct spm_pool_state *pool = spm_pool_find(model, id);
-
-        return pool && !pool->closed ? pool->layout : NULL;
-}
-
 static enum spm_status turn_window(struct spm_model *model, spm_pool id, bool open)
 {
-        struct spm_layout_state *layout = layout_of(model, id);
+        struct spm_pool_state *pool = spm_pool_find(model, id);
+        struct spm_layout_state *layout = pool && !pool->closed ? pool->layout : NULL;
 
         if (!layout)
                 return SPM_E_UNKNOWN;
@@ -62,7 +56,7 @@ static enum spm_status turn_window(struct spm_model *model, spm_pool id, bool op
                 layout->windows++;
         else
                 layout->windows -= layout->windows != 0;
-        settle(model, spm_pool_find(model, id));
+        settle(model, pool);
         return SPM_OK;
 }
 

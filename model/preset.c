@@ -31,7 +31,8 @@ enum spm_status spm_layout_refuse(struct spm_layout_error *error,
 
 /* checks */
 
-static bool is_zero(struct spm_layout_error *error, const char *field, uint64_t size)
+/* Zero, or more than can be counted. The figures are written in any case. */
+static bool is_bad_size(struct spm_layout_error *error, const char *field, uint64_t size)
 {
         error->field = field;
         error->value = size;
@@ -57,9 +58,9 @@ static bool exceeds(struct spm_layout_error *error, enum spm_layout_fault fault,
 
 static void check_sliced(const struct spm_shelf_config *shelf, struct spm_layout_error *error)
 {
-        if (is_zero(error, "page", shelf->page) ||
+        if (is_bad_size(error, "page", shelf->page) ||
             exceeds(error, SPM_LAYOUT_SLICE_LARGER_THAN_PAGE, "slice", shelf->slice, shelf->page) ||
-            !shelf->cap || is_zero(error, "cap", shelf->cap))
+            !shelf->cap || is_bad_size(error, "cap", shelf->cap))
                 return;
         if (shelf->cap < shelf->page && !shelf->shrink) {
                 error->fault = SPM_LAYOUT_CAP_SMALLER_THAN_PAGE;
@@ -76,11 +77,11 @@ static void check_shelf(const struct spm_shelf_config *shelf, struct spm_layout_
                 check_sliced(shelf, error);
                 return;
         case SPM_SHELF_EXCLUSIVE:
-                is_zero(error, "max", shelf->max);
+                is_bad_size(error, "max", shelf->max);
                 return;
         case SPM_SHELF_DIRECT:
                 if (shelf->reclaim)
-                        is_zero(error, "reclaim", shelf->reclaim);
+                        is_bad_size(error, "reclaim", shelf->reclaim);
                 return;
         case SPM_SHELF_PERSISTENT:
                 break;

@@ -94,9 +94,8 @@ enum spm_status spm_resource_free(const struct spm_resource *resource, struct sp
         row.generation = generation;
         row.stream = stream;
         /* Its tag goes with it. */
-        if (spm_find(resource->model, address, &freed) == SPM_OK &&
-            spm_tag_of(resource->model, spm_block_id(&freed), &row.tag))
-                row.tag = 0;
+        if (spm_find(resource->model, address, &freed) == SPM_OK)
+                spm_tag_of(resource->model, spm_block_id(&freed), &row.tag);
         if (resource->account)
                 status = spm_account_free(resource->model, resource->account, address, generation,
                                           kind, stream, &freed, actions);

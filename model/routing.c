@@ -10,12 +10,8 @@
 
 #include "layout.h"
 
-#include <assert.h>
-
-#include "action.h"
 #include "front.h"
 #include "grow.h"
-#include "host.h"
 #include "ladder.h"
 #include "piece.h"
 #include "serve.h"
@@ -249,11 +245,14 @@ bool spm_routing_internal(struct spm_model *model, const struct spm_want *want, 
 /* Why it was refused: all shelves that take it are full, or nobody has more memory. */
 static void note_refusal(const struct spm_want *want)
 {
-        const struct spm_shelf *shelf = first_shelf(want);
-        struct spm_shelf *next = shelf ? spill_from(shelf, want) : NULL;
         struct spm_layout_error *refusal = &want->pool->layout->refusal;
+        const struct spm_shelf *shelf = first_shelf(want);
+        const struct spm_shelf *next;
 
-        for (; next; next = spill_from(shelf, want))
+        /* Only a persistent page took this size, and it has gone meanwhile. */
+        if (!shelf)
+                return;
+        for (next = spill_from(shelf, want); next; next = spill_from(shelf, want))
                 shelf = next;
         *refusal = (struct spm_layout_error){
                 .fault = SPM_LAYOUT_CAPACITY_EXCEEDED,

@@ -6,10 +6,7 @@
  * there were pages at once, and searches go by index. (C13, C28)
  */
 
-#include <assert.h>
-
 #include "layout.h"
-#include "segment.h"
 #include "state.h"
 
 /* Of five looks a page that is new needs one to be given back, and one that is used again and

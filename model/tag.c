@@ -11,11 +11,6 @@
 #include "ledger.h"
 #include "state.h"
 
-struct spm_tag_state *spm_tag_untagged(struct spm_model *model)
-{
-        return spm_host_new(model, sizeof(struct spm_tag_state));
-}
-
 struct spm_tag_state *spm_tag_find(const struct spm_model *model, uint32_t id)
 {
         if (!model->ledger)

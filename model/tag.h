@@ -24,9 +24,6 @@ struct spm_tag_state {
         uint64_t peak;    /* ... this one; at a later one: what it has now */
 };
 
-/** spm_tag_untagged() - what allocations without a tag are counted by; NULL without memory. */
-struct spm_tag_state *spm_tag_untagged(struct spm_model *model);
-
 /** spm_tag_find() - NULL for an unknown one. */
 struct spm_tag_state *spm_tag_find(const struct spm_model *model, uint32_t id);
 

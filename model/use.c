@@ -98,7 +98,8 @@ static bool is_seen(const struct spm_model *model, const struct spm_stream_state
                spm_stream_covers(stream, point) || is_behind_as_legacy(model, stream, id);
 }
 
-uint64_t spm_use_last(const struct spm_usage *usage, enum spm_use_access access)
+/* Of a stream's uses the last that @access has to be behind; 0 if none. */
+static uint64_t use_last(const struct spm_usage *usage, enum spm_use_access access)
 {
         if (access == SPM_USE_READ || usage->write > usage->read)
                 return usage->write;
@@ -114,7 +115,7 @@ unsigned int spm_use_collect(const struct spm_model *model, const struct spm_ent
 
         for (i = 0; i < entry->usage_count; i++) {
                 const struct spm_usage *usage = &entry->usages[i];
-                uint64_t position = spm_use_last(usage, access);
+                uint64_t position = use_last(usage, access);
 
                 if (is_seen(model, stream, usage->stream, position))
                         continue;
@@ -125,9 +126,10 @@ unsigned int spm_use_collect(const struct spm_model *model, const struct spm_ent
         return count;
 }
 
-enum spm_status spm_use_find(const struct spm_model *model, struct spm_block_id id,
-                             enum spm_use_access access, spm_stream stream_id,
-                             struct spm_entry **entry, struct spm_stream_state **stream)
+/* The live block and the stream of a use. Return: as of use.h. */
+static enum spm_status find_use(const struct spm_model *model, struct spm_block_id id,
+                                enum spm_use_access access, spm_stream stream_id,
+                                struct spm_entry **entry, struct spm_stream_state **stream)
 {
         if (!access || (unsigned int)access > SPM_USE_FREE)
                 return SPM_E_INVALID_VALUE;
@@ -143,7 +145,7 @@ enum spm_status spm_use_waits(const struct spm_model *model, struct spm_block_id
 {
         struct spm_stream_state *stream;
         struct spm_entry *entry;
-        enum spm_status status = spm_use_find(model, id, access, stream_id, &entry, &stream);
+        enum spm_status status = find_use(model, id, access, stream_id, &entry, &stream);
 
         if (status)
                 return status;
@@ -205,7 +207,7 @@ enum spm_status spm_use_record(struct spm_model *model, struct spm_block_id id,
         struct spm_stream_state *stream;
         struct spm_usage *usage;
         struct spm_entry *entry;
-        enum spm_status status = spm_use_find(model, id, access, stream_id, &entry, &stream);
+        enum spm_status status = find_use(model, id, access, stream_id, &entry, &stream);
 
         if (access == SPM_USE_FREE)
                 return SPM_E_INVALID_VALUE;
@@ -226,7 +228,7 @@ enum spm_status spm_use_prepare(struct spm_model *model, struct spm_block_id id,
         struct spm_stream_state *stream;
         struct spm_usage *usage;
         struct spm_entry *entry;
-        enum spm_status status = spm_use_find(model, id, access, stream_id, &entry, &stream);
+        enum spm_status status = find_use(model, id, access, stream_id, &entry, &stream);
 
         if (status)
                 return status;
@@ -256,7 +258,7 @@ void spm_use_learn(struct spm_model *model, const struct spm_entry *entry,
 
         for (i = 0; behind && i < entry->usage_count; i++) {
                 const struct spm_usage *usage = &entry->usages[i];
-                uint64_t position = spm_use_last(usage, access);
+                uint64_t position = use_last(usage, access);
 
                 if (usage->serial <= serial && !is_seen(model, stream, usage->stream, position))
                         spm_clock_raise(model, &behind->clock,

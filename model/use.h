@@ -12,14 +12,6 @@
 #include "ledger.h"
 #include "subject.h"
 
-/** spm_use_find() - the live block and the stream of a use. Return: as of use.h. */
-enum spm_status spm_use_find(const struct spm_model *model, struct spm_block_id id,
-                             enum spm_use_access access, spm_stream stream_id,
-                             struct spm_entry **entry, struct spm_stream_state **stream);
-
-/** spm_use_last() - of a stream's uses the last that @access has to be behind; 0 if none. */
-uint64_t spm_use_last(const struct spm_usage *usage, enum spm_use_access access);
-
 /** spm_use_collect() - as spm_use_waits(). Return: how many there are. */
 unsigned int spm_use_collect(const struct spm_model *model, const struct spm_entry *entry,
                              enum spm_use_access access, const struct spm_stream_state *stream,

@@ -7,7 +7,8 @@
  * has seen is in a clock of its own, which counts for everybody who asks.
  *
  * All clocks may say too much. The end of what a muted stream waits for is therefore believed only
- * where the host has waited for that stream itself, or its whole context.
+ * where the host has waited for that stream itself, for an event's last record on it, or for its
+ * whole context.
  */
 
 #include "witness.h"

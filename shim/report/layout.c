@@ -93,27 +93,21 @@ void sp_layout_text(struct sp_text *text, const struct sp_report *report)
                 add_spills(text, report, &figures->shelf[i]);
 }
 
-static void add_number(struct sp_text *text, const char *name, uint64_t number)
-{
-        sp_text_add(text, ", ");
-        sp_words_number(text, name, number);
-}
-
 static void add_json(struct sp_text *text, const struct sp_shelf_figures *shelf)
 {
         const struct spm_shelf_stats *stats = &shelf->stats;
 
         sp_text_add(text, "{\"index\": %u, \"kind\": \"%s\"", shelf->index, kinds[stats->kind]);
-        add_number(text, "live", stats->live_blocks);
-        add_number(text, "requested", stats->requested);
-        add_number(text, "padding", stats->padding);
-        add_number(text, "reserved", stats->reserved);
-        add_number(text, "page", stats->page);
-        add_number(text, "pages", stats->pages);
-        add_number(text, "pages_peak", stats->pages_peak);
-        add_number(text, "pages_unmapped", stats->pages_unmapped);
-        add_number(text, "largest_alloc", stats->largest_alloc);
-        add_number(text, "spills", stats->spills);
+        sp_words_next(text, "live", stats->live_blocks);
+        sp_words_next(text, "requested", stats->requested);
+        sp_words_next(text, "padding", stats->padding);
+        sp_words_next(text, "reserved", stats->reserved);
+        sp_words_next(text, "page", stats->page);
+        sp_words_next(text, "pages", stats->pages);
+        sp_words_next(text, "pages_peak", stats->pages_peak);
+        sp_words_next(text, "pages_unmapped", stats->pages_unmapped);
+        sp_words_next(text, "largest_alloc", stats->largest_alloc);
+        sp_words_next(text, "spills", stats->spills);
         if (stats->pages_most == UINT64_MAX)
                 sp_text_add(text, ", \"pages_most\": null}");
         else

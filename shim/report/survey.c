@@ -5,12 +5,6 @@
 #include "report/inner.h"
 #include "report/words.h"
 
-static void add_number(struct sp_text *text, const char *name, uint64_t number)
-{
-        sp_text_add(text, ", ");
-        sp_words_number(text, name, number);
-}
-
 static void add_buckets(struct sp_text *text, const struct spm_sizes *sizes)
 {
         sp_text_add(text, ", \"buckets\": [");
@@ -31,16 +25,16 @@ void sp_survey_json(struct sp_text *text, const struct sp_pool_figures *pool)
         }
         sp_text_add(text, "{");
         sp_words_number(text, "free_pieces", survey.free_pieces);
-        add_number(text, "average_free", survey.average_free);
-        add_number(text, "fragmentation", survey.fragmentation);
+        sp_words_next(text, "average_free", survey.average_free);
+        sp_words_next(text, "fragmentation", survey.fragmentation);
         sp_text_add(text, ", \"live\": {");
         sp_words_number(text, "count", survey.live.count);
-        add_number(text, "bytes", survey.live.bytes);
-        add_number(text, "smallest", survey.live.smallest);
-        add_number(text, "median", spm_sizes_percentile(&survey.live, 50));
-        add_number(text, "p90", spm_sizes_percentile(&survey.live, 90));
-        add_number(text, "p99", spm_sizes_percentile(&survey.live, 99));
-        add_number(text, "largest", survey.live.largest);
+        sp_words_next(text, "bytes", survey.live.bytes);
+        sp_words_next(text, "smallest", survey.live.smallest);
+        sp_words_next(text, "median", spm_sizes_percentile(&survey.live, 50));
+        sp_words_next(text, "p90", spm_sizes_percentile(&survey.live, 90));
+        sp_words_next(text, "p99", spm_sizes_percentile(&survey.live, 99));
+        sp_words_next(text, "largest", survey.live.largest);
         add_buckets(text, &survey.live);
         sp_text_add(text, "}}");
 }

@@ -69,3 +69,9 @@ void sp_words_number(struct sp_text *text, const char *name, uint64_t number)
 {
         sp_text_add(text, "\"%s\": %llu", name, (unsigned long long)number);
 }
+
+void sp_words_next(struct sp_text *text, const char *name, uint64_t number)
+{
+        sp_text_add(text, ", ");
+        sp_words_number(text, name, number);
+}

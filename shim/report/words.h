@@ -22,6 +22,9 @@ void sp_words_text(struct sp_text *text, const char *name, const char *string);
 /** sp_words_number() - "name": 17. */
 void sp_words_number(struct sp_text *text, const char *name, uint64_t number);
 
+/** sp_words_next() - likewise, behind a comma. */
+void sp_words_next(struct sp_text *text, const char *name, uint64_t number);
+
 /** sp_words_site() - "name": a place in the program's code with what called it; NULL is null. */
 void sp_words_site(struct sp_text *text, const char *name, const void *site);
 

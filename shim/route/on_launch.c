@@ -93,14 +93,18 @@ CUresult CUDAAPI sp_on_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction
         return SP_ASK(launch(config, f, params, extra));
 }
 
+static CUstream stream_of(const CUDA_LAUNCH_PARAMS *launch)
+{
+        return launch->hStream ? launch->hStream : CU_STREAM_LEGACY;
+}
+
 static CUresult launch_on_all(CUDA_LAUNCH_PARAMS *list, unsigned int count, unsigned int flags)
 {
         struct sp_submitter *self = sp_submit_enter();
         CUresult result;
 
         for (unsigned int i = 0; list && i < count; i++)
-                sp_submit_mark(list[i].hStream ? list[i].hStream : CU_STREAM_LEGACY,
-                               SP_SUBMIT_LAUNCH);
+                sp_submit_mark(stream_of(&list[i]), SP_SUBMIT_LAUNCH);
         result = sp_driver.cuLaunchCooperativeKernelMultiDevice(list, count, flags);
         sp_submit_leave(self);
         return result;
@@ -110,8 +114,7 @@ static void look_at_all(const CUDA_LAUNCH_PARAMS *list, unsigned int count)
 {
         for (unsigned int i = 0; list && i < count; i++)
                 sp_argument_look("cuLaunchCooperativeKernelMultiDevice", list[i].function,
-                                 list[i].hStream ? list[i].hStream : CU_STREAM_LEGACY,
-                                 list[i].kernelParams, NULL);
+                                 stream_of(&list[i]), list[i].kernelParams, NULL);
 }
 
 /* The driver takes no default stream here; it is the one to say so. */
@@ -121,7 +124,7 @@ CUresult CUDAAPI sp_on_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *
         if (sp_arguments_are_looked_at)
                 look_at_all(list, count);
         for (unsigned int i = 0; sp_order_is_on && list && i < count; i++)
-                sp_order_submit(list[i].hStream ? list[i].hStream : CU_STREAM_LEGACY);
+                sp_order_submit(stream_of(&list[i]));
         return SP_ASK(launch_on_all(list, count, flags));
 }
 

@@ -69,8 +69,7 @@ static bool find_drivers(uint64_t address, struct found *found)
         CUdeviceptr base;
         size_t bytes;
 
-        if (!sp_driver.cuMemGetAddressRange_v2 ||
-            sp_driver.cuMemGetAddressRange_v2(&base, &bytes, address) != CUDA_SUCCESS)
+        if (sp_use_ask(address, &base, &bytes) != CUDA_SUCCESS)
                 return false;
         if (!sp_ledger_block(base, &finding))
                 return true;
@@ -208,12 +207,6 @@ static void blame(struct sp_finding *finding, const struct question *question)
         sp_ledger_add_finding(finding);
 }
 
-static const void *site_now(void)
-{
-        return sp_stack_is_kept(sp_caller) && !sp_stack_of(sp_caller) ? sp_stack_take(sp_caller)
-                                                                      : sp_caller;
-}
-
 /* uses */
 
 static void remember(struct sp_order_call *call, struct spm_actor actor, struct spm_seen_life life,
@@ -310,7 +303,7 @@ static void look_at(CUstream target, const struct use *use)
         if (target != call->target && !sp_order_actor(target, &actor))
                 return;
         if (!call->site)
-                call->site = site_now();
+                call->site = sp_use_site();
         use_found(call, actor, target, &found, use);
 }
 

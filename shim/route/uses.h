@@ -17,7 +17,8 @@
 #include "driver/driver.h"
 #include "route/route.h"
 
-/* Written once, before the shim is on. */
+/* Written once, before the shim is on: is a copy or a set looked at at all, for what it touches or
+ * for the order of streams? */
 extern bool sp_uses_are_looked_at;
 
 /* What an address may be of. */

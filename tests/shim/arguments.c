@@ -17,6 +17,7 @@
 #include "base/config.h"
 #include "route/uses.h"
 #include "tests/shim/begin.h"
+#include "tests/shim/findings.h"
 #include "track/signature.h"
 
 enum { LARGE = 4 << 20 };
@@ -38,24 +39,6 @@ static void start(void)
 }
 
 TestSuite(arguments, .init = start);
-
-static struct sp_finding found[4];
-static size_t found_count;
-
-static void keep(const struct sp_finding *finding, void *user)
-{
-        (void)user;
-        if (found_count < 4)
-                found[found_count] = *finding;
-        found_count++;
-}
-
-static size_t findings(void)
-{
-        found_count = 0;
-        cr_assert(sp_ledger_each_finding(keep, NULL));
-        return found_count;
-}
 
 static CUdeviceptr block_of(size_t bytes)
 {

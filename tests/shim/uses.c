@@ -9,6 +9,7 @@
 #include "route/uses.h"
 
 #include "tests/shim/begin.h"
+#include "tests/shim/findings.h"
 
 /* figures */
 
@@ -94,24 +95,6 @@ Test(use_figures, what_is_too_large_is_the_largest)
 }
 
 /* looking */
-
-static struct sp_finding found[4];
-static size_t found_count;
-
-static void keep(const struct sp_finding *finding, void *user)
-{
-        (void)user;
-        if (found_count < 4)
-                found[found_count] = *finding;
-        found_count++;
-}
-
-static size_t findings(void)
-{
-        found_count = 0;
-        cr_assert(sp_ledger_each_finding(keep, NULL));
-        return found_count;
-}
 
 static void start(void)
 {
