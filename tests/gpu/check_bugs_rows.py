@@ -30,6 +30,7 @@ class Options:
 
 
 TOOLS = {'memcheck': ['--leak-check', 'full'], 'initcheck': []}
+ANSWER = 15  # seconds; under them a kernel may wait for one that they do not let run beside it
 
 
 class Tally:
@@ -51,13 +52,14 @@ class Tally:
 
 
 def sanitize(check, program, tool):
-    """How many errors it counts, and how long it took; None if it is not there."""
+    """How many errors it counts, None if it gave no answer, and how long it took; None if it is
+    not there."""
     path = shutil.which('compute-sanitizer') or '/usr/local/cuda/bin/compute-sanitizer'
     if not os.path.exists(path):
         return None
-    run = check.run([path, '--tool', tool, *TOOLS[tool], *program.command])
+    run = check.run([path, '--tool', tool, *TOOLS[tool], *program.command], limit=ANSWER)
     total = re.search(r'ERROR SUMMARY: (\d+) error', run.out)
-    return int(total[1]) if total else 0, run.seconds
+    return int(total[1]) if total else None, run.seconds
 
 
 def one(name, check, program, tallies):
@@ -72,7 +74,9 @@ def one(name, check, program, tallies):
     tallies['shim'].add(buggy, int(buggy != bool(wrong)), timed.seconds / bare.seconds)
     for tool in TOOLS:
         said = sanitize(check, program, tool) if program.path.endswith('.c') else None
-        if said:
+        if said and said[0] is None:
+            remarks.append(f'{tool}: no answer in {ANSWER} s')
+        elif said:
             tallies[tool].add(buggy, said[0], said[1] / bare.seconds)
             remarks.append(f'{tool}: {said[0]} errors')
     check.row(f'{name} {program.name}', 'STREAMPOOL_STACK=both', wrong, '; '.join(remarks))

@@ -3,6 +3,7 @@
  * Sync free async -- cuMemFree does not wait for anything if the memory is of cuMemAllocAsync
  *
  * Settings: STREAMPOOL_CHECK=order
+ * Bare: fails
  * Expect: sync_free site=freed allocation=made earlier=used behind=write
  */
 #include "cu.h"
