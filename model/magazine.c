@@ -18,7 +18,7 @@
 
 #define SMALL_MAX   32                    /* blocks of a class */
 #define SMALL_BYTES ((uint64_t)512 << 10) /* of a class */
-#define LARGE_BYTES ((uint64_t)4 << 20)   /* one block */
+#define LARGE_BYTES SPM_HEAP_SMALL        /* one block; more would cut up the heap of large ones */
 #define FILL        8
 #define GENERATIONS 4096 /* reserved at once */
 
@@ -259,8 +259,7 @@ enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool_id, spm_
 
         if (!pool || pool->closed || !stream)
                 return SPM_E_UNKNOWN;
-        if (pool->config.kind != SPM_POOL_ASYNC || !pool->config.range_size || pool->detour ||
-            stream->kind == SPM_STREAM_LEGACY)
+        if (pool->config.kind != SPM_POOL_ASYNC || !pool->config.range_size || pool->detour)
                 return SPM_E_INVALID_VALUE;
         magazine = spm_host_new(model, sizeof(*magazine));
         if (!magazine)
@@ -274,7 +273,7 @@ enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool_id, spm_
         magazine->stream = stream;
         magazine->line_id = stream->context->line->object.id;
         magazine->pool = pool;
-        magazine->recalled = stream->capturing != 0;
+        magazine->recalled = spm_magazine_is_barred(stream);
         magazine->next = pool->magazines;
         pool->magazines = magazine;
         stream->magazines++;
@@ -337,7 +336,7 @@ static void fill(struct spm_model *model, struct spm_magazine *magazine,
 static bool is_for(const struct spm_magazine *magazine, const struct spm_want *want)
 {
         return !magazine->dead && magazine->pool == want->pool &&
-               magazine->stream == want->stream && !want->stream->capturing;
+               magazine->stream == want->stream && !spm_magazine_is_barred(want->stream);
 }
 
 static void renew(struct spm_model *model, struct spm_magazine *magazine)

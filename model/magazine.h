@@ -43,7 +43,7 @@
 #include "fit.h"
 #include "slab.h"
 
-#define SPM_MAGAZINE_LARGE 4
+#define SPM_MAGAZINE_LARGE 8
 
 struct spm_magazine {
         /* Between the owner and whoever recalls. */

@@ -220,6 +220,7 @@ enum spm_status spm_context_hide(struct spm_model *model, spm_context id)
         if (!context || context->gone)
                 return SPM_E_UNKNOWN;
         context->hidden = true;
+        spm_magazine_recall_legacy(model, context);
         return SPM_OK;
 }
 
@@ -273,8 +274,12 @@ enum spm_status spm_stream_add(struct spm_model *model, spm_context id, enum spm
         if (model->config.max_streams && model->stream_count >= model->config.max_streams)
                 return SPM_E_OUT_OF_BUDGET;
         status = spm_subject_add_stream(model, context, kind, stream);
-        model->stream_count += status == SPM_OK;
-        return status;
+        if (status != SPM_OK)
+                return status;
+        model->stream_count++;
+        if (context->blocking)
+                spm_magazine_recall_legacy(model, context);
+        return SPM_OK;
 }
 
 static void end_stream(struct spm_model *model, struct spm_stream_state *stream)

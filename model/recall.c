@@ -9,6 +9,7 @@
 #include "host.h"
 #include "limbo.h"
 #include "state.h"
+#include "work.h"
 
 #define PATIENCE 10000000 /* looks; some tens of milliseconds */
 #define AT_ONCE  1000     /* looks; some microseconds */
@@ -128,9 +129,21 @@ static void seize(struct spm_magazine *magazine)
         wait_outside(magazine);
 }
 
+/*
+ * What a magazine serves on the legacy stream is no operation of it, so blocking streams are not
+ * put behind one another (H6). So there must be none, and none with work that nobody told of.
+ */
+bool spm_magazine_is_barred(const struct spm_stream_state *stream)
+{
+        const struct spm_context_state *context = stream->context;
+
+        return stream->capturing || (stream->kind == SPM_STREAM_LEGACY &&
+                                     (context->blocking || spm_work_is_blurred(context)));
+}
+
 void spm_magazine_let_go(struct spm_magazine *magazine)
 {
-        if (!magazine->dead && !magazine->stream->capturing)
+        if (!magazine->dead && !spm_magazine_is_barred(magazine->stream))
                 atomic_store_explicit(&magazine->recalled, 0, memory_order_release);
 }
 
@@ -250,6 +263,12 @@ void spm_magazine_recall_stream(struct spm_model *model, struct spm_stream_state
                         if (ends)
                                 spm_magazine_kill(magazine);
                 }
+}
+
+void spm_magazine_recall_legacy(struct spm_model *model, struct spm_context_state *context)
+{
+        if (context->legacy_stream)
+                spm_magazine_recall_stream(model, context->legacy_stream, false);
 }
 
 void spm_magazine_abandon(struct spm_model *model, struct spm_pool_state *pool)

@@ -54,6 +54,10 @@ bool spm_magazine_recall(struct spm_model *model, struct spm_pool_state *pool);
 void spm_magazine_recall_stream(struct spm_model *model, struct spm_stream_state *stream,
                                 bool ends);
 
+/** spm_magazine_recall_legacy() - the same for the context's legacy stream, which has blocking ones
+ * beside it from now on. */
+void spm_magazine_recall_legacy(struct spm_model *model, struct spm_context_state *context);
+
 /** spm_magazine_abandon() - the pool is about to end: its magazines are empty and serve nothing. */
 void spm_magazine_abandon(struct spm_model *model, struct spm_pool_state *pool);
 
@@ -83,7 +87,12 @@ bool spm_magazine_empty(struct spm_model *model, struct spm_magazine *magazine);
 /** spm_magazine_kill() - it is empty, and serves nothing again. */
 void spm_magazine_kill(struct spm_magazine *magazine);
 
-/** spm_magazine_let_go() - the flag goes down, unless it is dead or its stream captures. */
+/** spm_magazine_is_barred() - must magazines of the stream be empty? While it captures; and those
+ * of a legacy stream while there may be a blocking one in its context. Who makes it so recalls
+ * them. */
+bool spm_magazine_is_barred(const struct spm_stream_state *stream);
+
+/** spm_magazine_let_go() - the flag goes down, unless it is dead or barred. */
 void spm_magazine_let_go(struct spm_magazine *magazine);
 
 #endif

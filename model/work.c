@@ -38,6 +38,7 @@
 #include "front.h"
 #include "limbo.h"
 #include "pool.h"
+#include "recall.h"
 #include "stamp.h"
 #include "state.h"
 #include "subject.h"
@@ -88,10 +89,15 @@ static struct spm_stream_state *find_sole(const struct spm_model *model,
         return NULL;
 }
 
+bool spm_work_is_blurred(const struct spm_context_state *context)
+{
+        return !context->work.adopted && (context->hidden || context->work.epoch);
+}
+
 bool spm_work_is_trapped(const struct spm_context_state *context)
 {
         if (!context->work.adopted)
-                return context->blocking >= 2 || context->hidden || context->work.epoch;
+                return context->blocking >= 2 || spm_work_is_blurred(context);
         return context->work.busy.blocking || context->work.busy.per_thread;
 }
 
@@ -303,6 +309,7 @@ void spm_work_blur(struct spm_model *model, struct spm_context_state *context,
         end_sole(model, context, NULL, actions);
         context->work.adopted = 0;
         context->work.begun = UINT64_MAX;
+        spm_magazine_recall_legacy(model, context);
 }
 
 static void set_sole(struct spm_work *work, struct spm_stream_state *sole)
@@ -335,6 +342,8 @@ begin_count(struct spm_model *model, struct spm_context_state *context, struct s
 
         work->epoch++;
         work->late = (struct spm_work_count){0};
+        if (!work->adopted)
+                spm_magazine_recall_legacy(model, context);
         stamp = spm_stamp_ask(model, context->line, true, actions);
         work->begun = stamp ? stamp->position : spm_stream_submit(context->line);
         return stamp;

@@ -55,6 +55,7 @@ static struct sp_hands *settle(void)
 
 struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsigned int epoch)
 {
+        uintptr_t key = sp_hand_key(stream->handle, stream->context->handle);
         struct sp_hands *own = sp_hands;
         struct sp_hand *hand;
 
@@ -62,19 +63,19 @@ struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsi
          * there is more to do. */
         if (!own && !sp_attends() && !sp_order_is_on)
                 own = settle();
-        hand = own ? sp_hand_place(own, stream->handle) : NULL;
-        if (!hand || stream->handle == CU_STREAM_LEGACY || stream->handle == CU_STREAM_PER_THREAD)
+        if (!own)
                 return NULL;
-        if (hand->handle == stream->handle && hand->number == stream->model && hand->pool == pool) {
+        hand = sp_hand_place(own, key);
+        if (hand->key == key && hand->number == stream->model && hand->pool == pool) {
                 hand->epoch = epoch;
                 return hand->magazine;
         }
-        if (hand->handle && hand->handle != stream->handle && hand->epoch == sp_epoch_now() &&
+        if (hand->key && hand->key != key && hand->epoch == sp_epoch_now() &&
             hand->envied++ < ENVY_MAX)
                 return NULL;
         empty(hand);
         *hand = (struct sp_hand){
-                .handle = stream->handle,
+                .key = key,
                 .epoch = epoch,
                 .stream = stream,
                 .number = stream->model,

@@ -16,7 +16,8 @@
  * pool is current, that nothing captures. Whoever changes one of these begins a new
  * epoch, and the next call finds out again.
  *
- * Default streams have none: what they mean is the current context's to say.
+ * A default stream is another one in each context, so there the current context is asked for, too.
+ * That of the legacy stream serves only while no stream waits for it (model/recall.c).
  */
 
 #include <stdatomic.h>
@@ -35,7 +36,7 @@
 #define SP_HAND_PAST 512 /* of its last frees that are remembered */
 
 struct sp_hand {
-        CUstream handle; /* NULL: none */
+        uintptr_t key; /* of the stream; 0: none */
         unsigned int epoch;
         unsigned int envied;           /* times that another stream would have had this place */
         struct spm_magazine *magazine; /* NULL: there is none to be had */
@@ -55,21 +56,35 @@ struct sp_hands {
 /* Per thread, because it says whose they are; initial-exec, so that reading it is one load. */
 extern __thread struct sp_hands *sp_hands __attribute__((tls_model("initial-exec")));
 
-static inline struct sp_hand *sp_hand_place(struct sp_hands *own, CUstream handle)
+/* Unlike any handle of a stream: a context is an object of the driver, and so aligned. */
+static inline uintptr_t sp_hand_key(CUstream handle, CUcontext context)
 {
-        return &own->hand[((uintptr_t)handle >> 4 ^ (uintptr_t)handle >> 10) % SP_HANDS];
+        bool is_default = handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+
+        return (uintptr_t)handle + (is_default ? (uintptr_t)context : 0);
+}
+
+static inline struct sp_hand *sp_hand_place(struct sp_hands *own, uintptr_t key)
+{
+        return &own->hand[(key ^ key >> 4 ^ key >> 10) % SP_HANDS];
 }
 
 /** sp_hand_of() - what this thread has for @handle, if all still stands; else NULL. */
 static inline struct sp_hand *sp_hand_of(CUstream handle)
 {
         struct sp_hands *own = sp_hands;
+        CUcontext context = NULL;
         struct sp_hand *hand;
+        uintptr_t key;
 
         if (!own)
                 return NULL;
-        hand = sp_hand_place(own, handle);
-        return hand->handle == handle && hand->epoch == sp_epoch_now() && hand->magazine &&
+        if ((handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) &&
+            (sp_driver.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context))
+                return NULL;
+        key = sp_hand_key(handle, context);
+        hand = sp_hand_place(own, key);
+        return hand->key == key && hand->epoch == sp_epoch_now() && hand->magazine &&
                                sp_life_is_on()
                        ? hand
                        : NULL;

@@ -13,9 +13,10 @@
  *   the two of a pair on one stream
  *                0 locks and 0 driver calls while this thread has blocks of the size
  *                at hand (hand.h), else 2 locks (the model's);
- *                on the legacy stream a driver call each, for the current context,
- *                and where a stream that waits for it may have work an event, a wait,
- *                and a few around them (H6)
+ *                on a default stream a driver call each, for the current context; on
+ *                the legacy one 2 locks where there are streams that wait for it, and
+ *                where one of them may have work an event, a wait, and a few around
+ *                them (H6)
  *
  * and no host allocation but for a slab of records now and then. A test counts
  * them: tests/shim/hot_path.c. One of SP_TICK_CALLS allocations looks at the

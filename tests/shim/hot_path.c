@@ -297,6 +297,42 @@ Test(hot_path, a_pair_on_the_legacy_stream_asks_for_the_context, .init = start)
         cr_expect_leq(sim_calls_all(), 2 * 100);
 }
 
+static void count_at_hand(CUstream handle)
+{
+        pairs(handle, 2);
+        count_from_here();
+        pairs(handle, 100);
+        cr_expect_eq(locks, 0, "%u locks on %p", locks, (void *)handle);
+        cr_expect_eq(sim_calls("cuCtxGetCurrent"), 2 * 100);
+        cr_expect_eq(sim_calls_all(), 2 * 100);
+}
+
+Test(hot_path, a_pair_on_a_default_stream_takes_no_lock, .init = start)
+{
+        pairs(CU_STREAM_LEGACY, 1);
+        cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+        count_at_hand(CU_STREAM_LEGACY);
+        count_at_hand(CU_STREAM_PER_THREAD);
+}
+
+/* It is another stream there. */
+Test(hot_path, what_is_at_hand_on_a_default_stream_is_of_its_context, .init = start)
+{
+        CUdeviceptr here, there;
+        CUcontext other;
+
+        pairs(CU_STREAM_LEGACY, 1);
+        cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+        pairs(CU_STREAM_LEGACY, 2);
+        cr_assert_eq(sp_on_cuMemAllocAsync(&here, 4096, CU_STREAM_LEGACY), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemFreeAsync(here, CU_STREAM_LEGACY), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemAllocAsync(&there, 4096, CU_STREAM_LEGACY), CUDA_SUCCESS);
+        cr_expect_neq(there, here);
+        cr_expect_eq(sp_on_cuMemFreeAsync(there, CU_STREAM_LEGACY), CUDA_SUCCESS);
+        cr_expect_eq(sp_on_cuCtxDestroy_v2(other), CUDA_SUCCESS);
+}
+
 /* Its allocations would have ordered streams that wait for it (H6). */
 Test(hot_path, a_pair_on_the_legacy_stream_beside_one_that_blocks_is_an_event_and_a_wait,
      .init = start)

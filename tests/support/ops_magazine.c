@@ -115,8 +115,7 @@ static void begin(struct ops *ops, struct magazine *magazine)
                                   &fresh);
         spm_pool_get_config(world->model, world->pools[pool], &config);
         if (ops_is_async(pool) && config.range_size && !config.quarantine &&
-            spm_pool_layout(world->model, world->pools[pool], &layout) &&
-            world->twin.streams[stream].kind != SPM_STREAM_LEGACY) {
+            spm_pool_layout(world->model, world->pools[pool], &layout)) {
                 ops_expect(ops, "magazine", status);
                 if (status)
                         return;
