@@ -160,6 +160,16 @@ enum sp_earlier_kind {
         SP_EARLIER_ARGUMENT, /* it was given, and perhaps not used */
 };
 
+/* A block that an address was in, at another time. */
+struct sp_other {
+        uint64_t address;
+        size_t bytes;
+        enum sp_kind kind;
+        const void *site;     /* of the allocation */
+        const char *freed_by; /* NULL while it lives */
+        const void *freed_at;
+};
+
 struct sp_finding {
         enum sp_finding_kind kind;
         uint64_t address; /* of the first time */
@@ -171,6 +181,9 @@ struct sp_finding {
         struct sp_ledger_entry block; /* the allocation it is about */
         const char *freed_by;         /* NULL while it lives */
         const void *freed_at;
+        /* Of what was freed before: who has its address now, or had it before @block. */
+        bool has_other;
+        struct sp_other other;
         /* Of uses; else 0. */
         uint64_t touched; /* bytes in all */
         bool is_write;
@@ -217,8 +230,9 @@ void sp_ledger_overrun(const struct sp_ledger_entry *block, const char *function
  *
  * Records a finding if @result blames what was passed, not the state of the
  * device. A null pointer is none. Which finding it is, is said from what the
- * ledger knows: an address that was freed twice but given out again in between
- * cannot be told from a free of the new allocation.
+ * ledger knows. An address that was given out again and is freed by who had it
+ * before cannot be told from a free of the new block: that is refused nothing.
+ * When the new block's owner frees it, too, the earlier life is told.
  */
 void sp_ledger_bad_free(enum sp_space space, uint64_t address, const char *function, int result);
 

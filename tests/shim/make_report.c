@@ -153,6 +153,10 @@ static void plant(void)
         add(SP_KIND_MANAGED, 0x7c0000000000, 4096, NULL);
         if (sp_shortage_is_due())
                 sp_shortage_tell(&shortage);
+        /* Its second life; the first one ended before. */
+        sp_caller = here(127);
+        add(SP_KIND_DEVICE, 0x7f0000000000, 1 << 19, here(126));
+        free_it(SP_SPACE_DEVICE, 0x7f0000000000, "cuMemFreeAsync", 0);
         sp_caller = here(128);
         free_it(SP_SPACE_DEVICE, 0x7f0000000000, "cuMemFree", INVALID_VALUE);
         free_it(SP_SPACE_DEVICE, 0x7f0000000000, "cuMemFree", INVALID_VALUE);

@@ -86,6 +86,35 @@ Test(found, tells_what_a_copy_touched)
         cr_expect_not(says(seen, "error"), "a use was refused nothing: %s", seen);
 }
 
+Test(found, tells_who_else_has_had_an_address)
+{
+        struct sp_finding finding = {
+                .kind = SP_FINDING_DOUBLE_FREE,
+                .address = 0x20000,
+                .result = INVALID_VALUE,
+                .function = "cuMemFree",
+                .times = 1,
+                .has_block = true,
+                .block = {.address = 0x20000, .bytes = 4096, .kind = SP_KIND_DEVICE},
+                .freed_by = "cuMemFreeAsync",
+                .has_other = true,
+                .other = {.address = 0x10000, .bytes = 1 << 20, .kind = SP_KIND_MANAGED},
+        };
+
+        sp_ledger_add_finding(&finding);
+        finding.site = &finding;
+        finding.other.address = 0x20000;
+        finding.other.freed_by = "cuMemFree";
+        sp_ledger_add_finding(&finding);
+        read_report();
+        cr_expect(says(seen, "    freed before by cuMemFreeAsync "), "%s", seen);
+        cr_expect(says(seen, "    already reused: 65536 bytes into 1 MiB of managed memory, "
+                             "allocated "),
+                  "%s", seen);
+        cr_expect(says(seen, "    already reused: before, 1 MiB of managed memory, allocated "));
+        cr_expect(says(seen, "    and freed by cuMemFree "), "%s", seen);
+}
+
 /* Last of all: it may be none. */
 Test(found, tells_what_a_kernel_was_given)
 {
