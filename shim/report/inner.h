@@ -231,6 +231,9 @@ void sp_allocation_json(struct sp_text *text, enum sp_kind kind, uint64_t addres
 /** sp_overrun_json() - a member of the finding; null but for an overrun. */
 void sp_overrun_json(struct sp_text *text, const struct sp_finding *finding);
 
+/** sp_overlap_json() - the same of a copy over itself. */
+void sp_overlap_json(struct sp_text *text, const struct sp_finding *finding);
+
 /** sp_survey_json() - a member of the pool: null where there is nothing to look at. */
 void sp_survey_json(struct sp_text *text, const struct sp_pool_figures *pool);
 

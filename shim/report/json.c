@@ -79,6 +79,7 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         sp_other_json(text, finding);
         sp_use_json(text, finding);
         sp_overrun_json(text, finding);
+        sp_overlap_json(text, finding);
         sp_argument_json(text, finding);
         sp_order_json(text, finding);
         sp_text_add(text, "}");

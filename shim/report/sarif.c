@@ -166,6 +166,9 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding, 
         if (finding->kind == SP_FINDING_OUT_OF_BOUNDS || finding->kind == SP_FINDING_OVERRUN)
                 sp_text_add(&words, ", from byte %llu on outside",
                             (unsigned long long)finding->outside);
+        if (finding->kind == SP_FINDING_OVERLAP)
+                sp_text_add(&words, ", and 0x%llx is read as well",
+                            (unsigned long long)finding->shared);
         if (sp_finding_is_argument(finding)) {
                 sp_text_add(&words, ", ");
                 sp_argument_text(&words, finding);

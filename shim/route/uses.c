@@ -157,6 +157,14 @@ void sp_use_look(const char *called, const struct sp_use *use)
         sp_ledger_add_finding(&finding);
 }
 
+static void look_at_copy(const char *called, const struct sp_use *to, const struct sp_use *from)
+{
+        sp_use_look(called, to);
+        sp_use_look(called, from);
+        if (sp_config()->check & SP_CHECK_USES)
+                sp_use_look_overlap(called, to, from);
+}
+
 /* what functions are given */
 
 void sp_use_row(const char *called, enum sp_side side, bool is_write, uint64_t address,
@@ -172,6 +180,25 @@ void sp_use_row(const char *called, enum sp_side side, bool is_write, uint64_t a
         };
 
         sp_use_look(called, &use);
+}
+
+void sp_use_copy(const char *called, enum sp_side to_side, uint64_t to, enum sp_side from_side,
+                 uint64_t from, size_t bytes)
+{
+        struct sp_use write = {
+                .address = to,
+                .width = bytes,
+                .rows = 1,
+                .slices = 1,
+                .side = to_side,
+                .is_write = true,
+        };
+        struct sp_use read = write;
+
+        read.address = from;
+        read.side = from_side;
+        read.is_write = false;
+        look_at_copy(called, &write, &read);
 }
 
 void sp_use_rows(const char *called, uint64_t address, size_t pitch, size_t width, size_t rows)
@@ -193,8 +220,7 @@ void sp_use_list(const char *called, const CUdeviceptr *to, const CUdeviceptr *f
                  const size_t *sizes, size_t count)
 {
         for (size_t i = 0; to && from && sizes && i < count; i++) {
-                sp_use_row(called, SP_SIDE_UNIFIED, true, to[i], sizes[i]);
-                sp_use_row(called, SP_SIDE_UNIFIED, false, from[i], sizes[i]);
+                sp_use_copy(called, SP_SIDE_UNIFIED, to[i], SP_SIDE_UNIFIED, from[i], sizes[i]);
         }
 }
 
@@ -220,16 +246,18 @@ struct end {
                 .z = (copy)->side##Z, .pitch = (copy)->side##Pitch, .height = (copy)->side##Height \
         }
 
-/* @extent says how much. An array is known by a handle, and has no address to look at. */
-static void look_at_end(const char *called, const struct end *end, const struct sp_use *extent,
-                        bool is_write)
+/* @extent says how much. Return: nothing, that is a use without rows, of an array, which is known
+ * by a handle and has no address to look at, and where a height is missing: it means that of the
+ * copy, or an error. */
+static struct sp_use use_of(const struct end *end, const struct sp_use *extent, bool is_write)
 {
         bool is_host = end->type == CU_MEMORYTYPE_HOST;
         struct sp_use use = *extent;
         uint64_t row, offset;
 
-        if (!is_host && end->type != CU_MEMORYTYPE_DEVICE && end->type != CU_MEMORYTYPE_UNIFIED)
-                return;
+        if ((!is_host && end->type != CU_MEMORYTYPE_DEVICE && end->type != CU_MEMORYTYPE_UNIFIED) ||
+            (end->z && !end->height))
+                return (struct sp_use){0};
         row = plus(sp_use_times(end->z, end->height), end->y);
         offset = plus(sp_use_times(row, end->pitch), end->x);
         use.address = plus(is_host ? (uintptr_t)end->host : end->device, offset);
@@ -239,16 +267,15 @@ static void look_at_end(const char *called, const struct end *end, const struct 
                    : end->type == CU_MEMORYTYPE_DEVICE ? SP_SIDE_DEVICE
                                                        : SP_SIDE_UNIFIED;
         use.is_write = is_write;
-        /* A height that is missing means that of the copy, or an error. */
-        if (end->z == 0 || end->height)
-                sp_use_look(called, &use);
+        return use;
 }
 
 static void look_at_both(const char *called, const struct end *to, const struct end *from,
                          const struct sp_use *extent)
 {
-        look_at_end(called, to, extent, true);
-        look_at_end(called, from, extent, false);
+        struct sp_use write = use_of(to, extent, true), read = use_of(from, extent, false);
+
+        look_at_copy(called, &write, &read);
 }
 
 void sp_use_2d(const char *called, const CUDA_MEMCPY2D *copy)

@@ -138,6 +138,7 @@ enum sp_finding_kind {
         SP_FINDING_OUT_OF_BOUNDS,    /* past the end of its block */
         SP_FINDING_USE_BEFORE_ALLOC, /* used on a stream that is not behind its allocation */
         SP_FINDING_RACE,             /* used on two streams, and neither use is behind the other */
+        SP_FINDING_OVERLAP,          /* copied to where it is copied from, but for some bytes */
         SP_FINDING_OVERRUN,          /* written past its end, as was seen when it was freed */
         SP_FINDING_FREE_BEFORE_USE,  /* freed on a stream that is not behind a use */
         SP_FINDING_FREE_BEFORE_ALLOC,   /* freed on a stream that is not behind its allocation */
@@ -196,6 +197,9 @@ struct sp_finding {
         /* OUT_OF_BOUNDS and OVERRUN; else 0. */
         uint64_t outside; /* the first byte that is not the block's, from its start */
         uint64_t beyond;  /* how many bytes behind the block's end the last one is */
+        /* OVERLAP; else 0. */
+        uint64_t source; /* first byte that is read */
+        uint64_t shared; /* first byte that is both read and written */
         /* ARGUMENT_AFTER_FREE; else 0. */
         unsigned int argument; /* which one, from 1 */
         const char *kernel;    /* kept for ever, mangled if it is of C++; NULL if not known */
@@ -204,7 +208,7 @@ struct sp_finding {
 /** sp_finding_is_use() - of memory that was touched? The others are of frees. */
 static inline bool sp_finding_is_use(const struct sp_finding *finding)
 {
-        return finding->kind <= SP_FINDING_RACE;
+        return finding->kind <= SP_FINDING_OVERLAP;
 }
 
 /** sp_finding_is_order() - of the order of streams? Noted before the driver hears of the call. */

@@ -17,6 +17,7 @@ static const char *const finding_names[SP_FINDING_COUNT] = {
         [SP_FINDING_OUT_OF_BOUNDS] = "out_of_bounds",
         [SP_FINDING_USE_BEFORE_ALLOC] = "use_before_alloc",
         [SP_FINDING_RACE] = "race",
+        [SP_FINDING_OVERLAP] = "overlap",
         [SP_FINDING_OVERRUN] = "overrun",
         [SP_FINDING_FREE_BEFORE_USE] = "free_before_use",
         [SP_FINDING_FREE_BEFORE_ALLOC] = "free_before_alloc",

@@ -61,7 +61,7 @@ static void make_fail(void)
                 (void)sp_fault_strikes(&sp_faults, &call, &fault);
 }
 
-/* The second time of memory that nothing is known of. */
+/* The later ones of memory that nothing is known of. */
 static void plant_uses(void)
 {
         struct sp_finding finding = {
@@ -81,6 +81,10 @@ static void plant_uses(void)
         sp_ledger_add_finding(&finding);
         finding.kind = SP_FINDING_USE_AFTER_FREE;
         finding.has_block = false;
+        sp_ledger_add_finding(&finding);
+        finding.kind = SP_FINDING_OVERLAP;
+        finding.source = 0x7c0000000000;
+        finding.shared = finding.address;
         sp_ledger_add_finding(&finding);
 }
 

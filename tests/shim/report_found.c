@@ -86,6 +86,27 @@ Test(found, tells_what_a_copy_touched)
         cr_expect_not(says(seen, "error"), "a use was refused nothing: %s", seen);
 }
 
+Test(found, tells_where_a_copy_reads_what_it_writes)
+{
+        struct sp_finding finding = {
+                .kind = SP_FINDING_OVERLAP,
+                .address = 0x20010,
+                .function = "cuMemcpyDtoD",
+                .times = 1,
+                .touched = 4000,
+                .is_write = true,
+                .source = 0x20000,
+                .shared = 0x20012,
+        };
+
+        sp_ledger_add_finding(&finding);
+        read_report();
+        cr_expect(says(seen, "\nCopied over itself: 1 time\n"), "%s", seen);
+        cr_expect(says(seen, "\n  cuMemcpyDtoD(0x20010): writes 4000 bytes "), "%s", seen);
+        cr_expect(says(seen, "    read from 0x20000 on, and 0x20012 is in both\n"), "%s", seen);
+        cr_expect_not(says(seen, "in no block"), "%s", seen);
+}
+
 Test(found, tells_who_else_has_had_an_address)
 {
         struct sp_finding finding = {
