@@ -266,6 +266,10 @@ bool sp_ledger_was_freed(uint64_t address, struct sp_finding *finding);
 /** sp_ledger_add_finding() - counts it, and lists it unless it is one that is there. */
 void sp_ledger_add_finding(const struct sp_finding *finding);
 
+/** sp_ledger_find_lost() - an entry in whose memory the driver has served a later one was freed
+ * where we did not see it, and counts as lost. Walks over all entries: for a report. */
+void sp_ledger_find_lost(void);
+
 /* figures: each call returns false if another thread keeps the ledger for longer than a while */
 
 struct sp_kind_totals {

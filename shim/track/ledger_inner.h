@@ -7,6 +7,7 @@
  *
  *   ledger.c     entries come and go
  *   node.c       the table they are in
+ *   lost.c       entries that cannot be alive
  *   physical.c   memory that has handles and mappings
  *   refused.c    what a refused free was
  *   misuse.c     the list of findings, and whose memory is touched

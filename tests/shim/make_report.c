@@ -149,9 +149,9 @@ static void plant(void)
         };
 
         for (uint64_t i = 0; i < 20; i++)
-                add(SP_KIND_DEVICE, 0x7f0000100000 + (i << 20), (i + 1) << 16, here(16));
+                add(SP_KIND_DEVICE, 0x7f0000100000 + (i << 21), (i + 1) << 16, here(16));
         for (uint64_t i = 0; i < 12; i++)
-                add(SP_KIND_ASYNC, 0x7f1000000000 + (i << 20), 3 << 20, here(32 + i));
+                add(SP_KIND_ASYNC, 0x7f1000000000 + (i << 22), 3 << 20, here(32 + i));
         add(SP_KIND_PINNED, 0x7e0000000000, 1 << 24, here(64));
         add(SP_KIND_IMPORTED, 0x7d0000000000, 0, here(65));
         add(SP_KIND_MANAGED, 0x7c0000000000, 4096, NULL);
