@@ -187,3 +187,16 @@ Test(found, tells_what_is_not_behind_what)
         cr_expect(says(seen, "(0x0): at once "), "%s", seen);
         cr_expect(says(seen, "is given it as an argument, on the legacy stream (if the argument"));
 }
+
+/* In whose memory the driver has served a later one: it was freed where nobody saw it. */
+Test(found, what_is_lost_has_not_leaked)
+{
+        struct sp_ledger_entry entry = {.address = 0x20800, .bytes = 4096, .kind = SP_KIND_DEVICE};
+
+        sp_ledger_add(&entry);
+        entry.address = 0x20000;
+        sp_ledger_add(&entry);
+        read_report();
+        cr_expect(says(seen, "Never freed: 4 KiB in 1 allocation\n"), "%s", seen);
+        cr_expect(says(seen, "\n    1 freed in a way that was not seen\n"), "%s", seen);
+}
