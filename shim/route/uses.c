@@ -8,9 +8,10 @@
  * the pools that no block holds, or in an allocation that was freed, it was used too late.
  *
  * What is not known is not guessed. Nothing is said of memory that the ledger has no size of
- * (imported, mapped by the program, of a graph, of the host), nor while something captures: what a
- * graph does is done when it is launched. Outside the pools the driver is asked first what is
- * there, so that an address that means something else by now is not mistaken for what it was.
+ * (imported, of a graph, of the host), of what the program maps itself only when it has unmapped
+ * it, and nothing while something captures: what a graph does is done when it is launched. Outside
+ * the pools the driver is asked first what is there, so that an address that means something else
+ * by now is not mistaken for what it was.
  *
  * The order is that of the calls. A copy that is asked for after the free is late also if the
  * program holds back the stream that frees, by a value in memory that it writes behind the copy.
@@ -111,7 +112,7 @@ static bool is_misuse_of_drivers(const struct sp_use *use, uint64_t span,
         result = sp_use_ask(use->address, &base, &bytes);
         if (result == CUDA_SUCCESS) {
                 if (!sp_ledger_block(base, finding))
-                        return false;
+                        return sp_ledger_was_unmapped(base, finding);
                 /* If they differ, the entry is not of what is there now, or of rows that the driver
                  * made longer. */
                 return is_past_end(use, span,

@@ -259,6 +259,10 @@ enum sp_pooled sp_ledger_pooled(uint64_t address, struct sp_finding *finding);
  * device memory in one piece of a known size. */
 bool sp_ledger_block(uint64_t base, struct sp_finding *finding);
 
+/** sp_ledger_was_unmapped() - did the program map memory at exactly @base, and unmap it? What the
+ * driver has there is what we keep (vmm.h). */
+bool sp_ledger_was_unmapped(uint64_t base, struct sp_finding *finding);
+
 /** sp_ledger_was_freed() - was device memory at @address freed, whoever had served it? Nothing is
  * there now that the driver knows of. */
 bool sp_ledger_was_freed(uint64_t address, struct sp_finding *finding);

@@ -183,15 +183,36 @@ bool sp_ledger_block(uint64_t base, struct sp_finding *finding)
         return found;
 }
 
+static bool is_of_device(enum sp_kind kind)
+{
+        return is_one_piece(kind) || kind == SP_KIND_MAPPED;
+}
+
 /* Addresses of managed and of page-locked memory may be the host's by now. */
 static const struct sp_ledger_node *freed_locked(uint64_t address)
 {
         const struct sp_ledger_node *node = sp_ledger.newest;
 
-        while (node && !(is_one_piece(node->entry.kind) &&
+        while (node && !(is_of_device(node->entry.kind) &&
                          address - node->entry.address < node->entry.bytes))
                 node = node->older;
         return node;
+}
+
+bool sp_ledger_was_unmapped(uint64_t base, struct sp_finding *finding)
+{
+        const struct sp_ledger_node *node;
+        bool found;
+
+        sp_model_enter();
+        node = sp_node_find_locked(SP_SPACE_MAPPED, base);
+        found = node && node->state == SP_NODE_FREED;
+        if (found) {
+                sp_finding_about(finding, node);
+                finding->kind = SP_FINDING_USE_AFTER_FREE;
+        }
+        sp_model_leave();
+        return found;
 }
 
 bool sp_ledger_was_freed(uint64_t address, struct sp_finding *finding)
