@@ -14,7 +14,7 @@ void sp_other_text(struct sp_text *text, const struct sp_finding *finding)
         const struct sp_other *other = &finding->other;
 
         if (other->freed_by)
-                sp_text_add(text, "    already reused: before, ");
+                sp_text_add(text, "    in the place of ");
         else
                 sp_text_add(text, "    already reused: %llu bytes into ",
                             (unsigned long long)(finding->address - other->address));

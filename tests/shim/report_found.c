@@ -132,7 +132,7 @@ Test(found, tells_who_else_has_had_an_address)
         cr_expect(says(seen, "    already reused: 65536 bytes into 1 MiB of managed memory, "
                              "allocated "),
                   "%s", seen);
-        cr_expect(says(seen, "    already reused: before, 1 MiB of managed memory, allocated "));
+        cr_expect(says(seen, "    in the place of 1 MiB of managed memory, allocated "));
         cr_expect(says(seen, "    and freed by cuMemFree "), "%s", seen);
 }
 
