@@ -17,24 +17,20 @@ static bool is_given(const struct spm_model *model, uint64_t generation)
         return generation && generation <= model->generation;
 }
 
-/* Why no entry of the ledger is the live allocation @id: it was another's all along, or it is no
- * more. */
+/* Why no entry of the ledger is the live allocation @id: it was another's all along, it is no more,
+ * or its pool writes none down. */
 static enum spm_status explain(const struct spm_model *model, struct spm_block_id id, bool known)
 {
         struct spm_block *block;
-        enum spm_status status = spm_block_find_live(model, id.address, &block);
 
         if (known)
                 return SPM_E_USE_AFTER_FREE;
-        if (status == SPM_E_FOREIGN)
+        if (spm_block_find_live(model, id.address, &block) == SPM_E_FOREIGN)
                 return SPM_E_FOREIGN;
         if (!is_given(model, id.generation))
                 return SPM_E_INVALID_VALUE;
-        if (status == SPM_OK && !block->area->pool->config.track_uses)
-                return SPM_E_MISUSE;
-        if (status && !spm_area_at(model, id.address)->pool->config.track_uses)
-                return SPM_E_MISUSE;
-        return SPM_E_USE_AFTER_FREE;
+        return spm_area_at(model, id.address)->pool->config.track_uses ? SPM_E_USE_AFTER_FREE
+                                                                       : SPM_E_MISUSE;
 }
 
 enum spm_status spm_ledger_live(const struct spm_model *model, struct spm_block_id id,

@@ -37,6 +37,13 @@ static struct spm_witnessed *find(const struct spm_witness *witness, struct spm_
         return NULL;
 }
 
+/* Where nothing is to be blamed, nothing is found. */
+static const struct spm_witnessed *find_heard(const struct spm_witness *witness,
+                                              struct spm_seen_life life)
+{
+        return spm_witness_is_silent(witness) ? NULL : find(witness, life);
+}
+
 /* An earlier allocation at the same address is the first to go. */
 static struct spm_witnessed *make(struct spm_witness *witness, struct spm_seen_life life)
 {
@@ -196,8 +203,7 @@ static struct spm_verdict about_uses(const struct reach *reach, const struct spm
 static struct spm_verdict look(const struct spm_witness *witness, struct spm_actor actor,
                                struct spm_seen_life life, const struct spm_touch *touch)
 {
-        const struct spm_witnessed *block =
-                spm_witness_is_silent(witness) ? NULL : find(witness, life);
+        const struct spm_witnessed *block = find_heard(witness, life);
         struct reach reach = {.witness = witness, .seat = spm_witness_seat(witness, actor.stream)};
         struct spm_verdict verdict;
 
@@ -226,8 +232,7 @@ struct spm_verdict spm_witness_look_free(const struct spm_witness *witness, stru
 struct spm_verdict spm_witness_look_sync_free(const struct spm_witness *witness, uint32_t context,
                                               struct spm_seen_life life)
 {
-        const struct spm_witnessed *block =
-                spm_witness_is_silent(witness) ? NULL : find(witness, life);
+        const struct spm_witnessed *block = find_heard(witness, life);
         struct reach reach = {.witness = witness, .context = context};
 
         return block ? about_uses(&reach, block, NULL, SPM_HAZARD_SYNC_FREE) : NONE;

@@ -22,6 +22,10 @@ static const struct sp_advice advices[] = {
                              "Let the later stream wait for an event recorded behind the earlier "
                              "use: one of them writes what the other touches.",
                              true},
+        [SP_FINDING_OVERLAP] = {"overlap", "Copied over itself",
+                                "Copy by way of another block: what is read where both ranges are "
+                                "may be written already.",
+                                true},
         [SP_FINDING_OVERRUN] = {"overrun", "Written past its end",
                                 "Allocate what is written, or write less: it was seen when the "
                                 "block was freed, and done before.",

@@ -38,6 +38,16 @@ static void add_process(struct sp_text *text, const struct sp_report *report)
                     figures->off ? "true" : "false", report->busy ? "false" : "true");
 }
 
+void sp_allocation_json(struct sp_text *text, enum sp_kind kind, uint64_t address, size_t bytes,
+                        const void *site)
+{
+        sp_words_text(text, "kind", sp_kind_name(kind));
+        sp_text_add(text, ", \"address\": \"0x%llx\", ", (unsigned long long)address);
+        sp_words_number(text, "bytes", bytes);
+        sp_text_add(text, ", ");
+        sp_words_site(text, "site", site);
+}
+
 static void add_finding(struct sp_text *text, const struct sp_finding *finding)
 {
         const struct sp_ledger_entry *block = &finding->block;
@@ -57,12 +67,7 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         sp_text_add(text, ", \"allocation\": ");
         if (finding->has_block) {
                 sp_text_add(text, "{");
-                sp_words_text(text, "kind", sp_kind_name(block->kind));
-                sp_text_add(text, ", \"address\": \"0x%llx\", ",
-                            (unsigned long long)block->address);
-                sp_words_number(text, "bytes", block->bytes);
-                sp_text_add(text, ", ");
-                sp_words_site(text, "site", block->site);
+                sp_allocation_json(text, block->kind, block->address, block->bytes, block->site);
                 sp_text_add(text, "}");
         } else {
                 sp_text_add(text, "null");
@@ -71,8 +76,10 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         sp_words_text(text, "freed_by", finding->freed_by);
         sp_text_add(text, ", ");
         sp_words_site(text, "freed_at", finding->freed_at);
+        sp_other_json(text, finding);
         sp_use_json(text, finding);
         sp_overrun_json(text, finding);
+        sp_overlap_json(text, finding);
         sp_argument_json(text, finding);
         sp_order_json(text, finding);
         sp_text_add(text, "}");

@@ -159,6 +159,7 @@ static void gather_saving(struct sp_report *report)
 
 static void gather_books(struct sp_report *report)
 {
+        sp_ledger_find_lost();
         report->busy = !sp_ledger_totals(&report->totals) ||
                        !sp_ledger_each_finding(gather_finding, report) ||
                        !sp_ledger_each_live(gather_live, report);

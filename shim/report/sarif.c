@@ -140,6 +140,16 @@ static void add_related(struct sp_text *text, const char *message, const void *s
         sp_text_add(text, "}");
 }
 
+static void add_other(struct sp_text *text, const struct sp_other *other, int id)
+{
+        if (!other->freed_by) {
+                add_related(text, "its address is of what was allocated here", other->site, id);
+                return;
+        }
+        add_related(text, "its address had been allocated here", other->site, id);
+        add_related(text, "and freed here", other->freed_at, id + 1);
+}
+
 static void add_finding(struct sp_text *text, const struct sp_finding *finding, bool is_first)
 {
         const struct sp_ledger_entry *block = &finding->block;
@@ -156,6 +166,9 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding, 
         if (finding->kind == SP_FINDING_OUT_OF_BOUNDS || finding->kind == SP_FINDING_OVERRUN)
                 sp_text_add(&words, ", from byte %llu on outside",
                             (unsigned long long)finding->outside);
+        if (finding->kind == SP_FINDING_OVERLAP)
+                sp_text_add(&words, ", and 0x%llx is read as well",
+                            (unsigned long long)finding->shared);
         if (sp_finding_is_argument(finding)) {
                 sp_text_add(&words, ", ");
                 sp_argument_text(&words, finding);
@@ -176,6 +189,8 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding, 
                         add_related(text, "freed before here", finding->freed_at, id++);
                 if (sp_finding_is_order(finding) && finding->earlier != SP_EARLIER_ALLOC)
                         add_related(text, "not behind what is here", finding->earlier_at, id++);
+                if (finding->has_other)
+                        add_other(text, &finding->other, id);
                 sp_text_add(text, "]");
         }
         sp_text_add(text, "}");

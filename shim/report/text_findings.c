@@ -57,6 +57,16 @@ static void add_place(struct sp_text *text, const void *site)
         sp_place_frames(text, site, FRAME);
 }
 
+static void add_other(struct sp_text *text, const struct sp_finding *finding)
+{
+        sp_other_text(text, finding);
+        add_place(text, finding->other.site);
+        if (!finding->other.freed_by)
+                return;
+        sp_other_text_end(text, finding);
+        add_place(text, finding->other.freed_at);
+}
+
 static void add_finding(struct sp_text *text, const struct sp_finding *finding)
 {
         const struct sp_ledger_entry *block = &finding->block;
@@ -95,6 +105,8 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         sp_text_add_bytes(text, block->bytes);
         sp_text_add(text, " of %s memory, allocated", sp_kind_name(block->kind));
         add_place(text, block->site);
+        if (finding->has_other)
+                add_other(text, finding);
 }
 
 void sp_findings_text(struct sp_text *text, const struct sp_report *report)

@@ -29,9 +29,18 @@ static void add_excess(struct sp_text *text, const struct sp_finding *finding)
                     plural(finding->beyond), (unsigned long long)finding->block.bytes);
 }
 
+/* Rows may lie between each other, so that it is not the distance which says where they meet. */
+static void add_shared(struct sp_text *text, const struct sp_finding *finding)
+{
+        sp_text_add(text, "    read from 0x%llx on, and 0x%llx is in both\n",
+                    (unsigned long long)finding->source, (unsigned long long)finding->shared);
+}
+
 void sp_use_text_more(struct sp_text *text, const struct sp_finding *finding)
 {
-        if (finding->kind == SP_FINDING_OUT_OF_BOUNDS || finding->kind == SP_FINDING_OVERRUN)
+        if (finding->kind == SP_FINDING_OVERLAP)
+                add_shared(text, finding);
+        else if (finding->kind == SP_FINDING_OUT_OF_BOUNDS || finding->kind == SP_FINDING_OVERRUN)
                 add_excess(text, finding);
         else if (!finding->has_block)
                 sp_text_add(text, "    in memory of the pool that is in no block; if one was freed "
@@ -76,4 +85,15 @@ void sp_overrun_json(struct sp_text *text, const struct sp_finding *finding)
         sp_text_add(text, "{");
         add_extent(text, finding);
         sp_text_add(text, "}");
+}
+
+void sp_overlap_json(struct sp_text *text, const struct sp_finding *finding)
+{
+        sp_text_add(text, ", \"overlap\": ");
+        if (finding->kind != SP_FINDING_OVERLAP)
+                sp_text_add(text, "null");
+        else
+                sp_text_add(text, "{\"source\": \"0x%llx\", \"shared\": \"0x%llx\"}",
+                            (unsigned long long)finding->source,
+                            (unsigned long long)finding->shared);
 }

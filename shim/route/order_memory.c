@@ -316,16 +316,15 @@ void sp_order_look(const struct sp_use *what, uint64_t span)
 {
         const struct sp_order_call *call = sp_order_now;
         uint64_t touched = sp_use_times(sp_use_times(what->width, what->rows), what->slices);
-        bool is_one_piece = touched == span && call && !call->is_word;
-        struct use use = {
-                .address = what->address,
-                .bytes = is_one_piece ? span : 0,
-                .touched = touched,
-                .kind = what->is_write ? SPM_TOUCH_WRITE : SPM_TOUCH_READ,
-        };
 
         if (call)
-                look_at(call->target, &use);
+                look_at(call->target,
+                        &(struct use){
+                                .address = what->address,
+                                .bytes = touched == span && !call->is_word ? span : 0,
+                                .touched = touched,
+                                .kind = what->is_write ? SPM_TOUCH_WRITE : SPM_TOUCH_READ,
+                        });
 }
 
 /* allocations and frees */

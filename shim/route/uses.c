@@ -8,9 +8,10 @@
  * the pools that no block holds, or in an allocation that was freed, it was used too late.
  *
  * What is not known is not guessed. Nothing is said of memory that the ledger has no size of
- * (imported, mapped by the program, of a graph, of the host), nor while something captures: what a
- * graph does is done when it is launched. Outside the pools the driver is asked first what is
- * there, so that an address that means something else by now is not mistaken for what it was.
+ * (imported, of a graph, of the host), of what the program maps itself only when it has unmapped
+ * it, and nothing while something captures: what a graph does is done when it is launched. Outside
+ * the pools the driver is asked first what is there, so that an address that means something else
+ * by now is not mistaken for what it was.
  *
  * The order is that of the calls. A copy that is asked for after the free is late also if the
  * program holds back the stream that frees, by a value in memory that it writes behind the copy.
@@ -111,7 +112,7 @@ static bool is_misuse_of_drivers(const struct sp_use *use, uint64_t span,
         result = sp_use_ask(use->address, &base, &bytes);
         if (result == CUDA_SUCCESS) {
                 if (!sp_ledger_block(base, finding))
-                        return false;
+                        return sp_ledger_was_unmapped(base, finding);
                 /* If they differ, the entry is not of what is there now, or of rows that the driver
                  * made longer. */
                 return is_past_end(use, span,
@@ -157,6 +158,14 @@ void sp_use_look(const char *called, const struct sp_use *use)
         sp_ledger_add_finding(&finding);
 }
 
+static void look_at_copy(const char *called, const struct sp_use *to, const struct sp_use *from)
+{
+        sp_use_look(called, to);
+        sp_use_look(called, from);
+        if (sp_config()->check & SP_CHECK_USES)
+                sp_use_look_overlap(called, to, from);
+}
+
 /* what functions are given */
 
 void sp_use_row(const char *called, enum sp_side side, bool is_write, uint64_t address,
@@ -172,6 +181,25 @@ void sp_use_row(const char *called, enum sp_side side, bool is_write, uint64_t a
         };
 
         sp_use_look(called, &use);
+}
+
+void sp_use_copy(const char *called, enum sp_side to_side, uint64_t to, enum sp_side from_side,
+                 uint64_t from, size_t bytes)
+{
+        struct sp_use write = {
+                .address = to,
+                .width = bytes,
+                .rows = 1,
+                .slices = 1,
+                .side = to_side,
+                .is_write = true,
+        };
+        struct sp_use read = write;
+
+        read.address = from;
+        read.side = from_side;
+        read.is_write = false;
+        look_at_copy(called, &write, &read);
 }
 
 void sp_use_rows(const char *called, uint64_t address, size_t pitch, size_t width, size_t rows)
@@ -193,8 +221,7 @@ void sp_use_list(const char *called, const CUdeviceptr *to, const CUdeviceptr *f
                  const size_t *sizes, size_t count)
 {
         for (size_t i = 0; to && from && sizes && i < count; i++) {
-                sp_use_row(called, SP_SIDE_UNIFIED, true, to[i], sizes[i]);
-                sp_use_row(called, SP_SIDE_UNIFIED, false, from[i], sizes[i]);
+                sp_use_copy(called, SP_SIDE_UNIFIED, to[i], SP_SIDE_UNIFIED, from[i], sizes[i]);
         }
 }
 
@@ -220,16 +247,18 @@ struct end {
                 .z = (copy)->side##Z, .pitch = (copy)->side##Pitch, .height = (copy)->side##Height \
         }
 
-/* @extent says how much. An array is known by a handle, and has no address to look at. */
-static void look_at_end(const char *called, const struct end *end, const struct sp_use *extent,
-                        bool is_write)
+/* @extent says how much. Return: nothing, that is a use without rows, of an array, which is known
+ * by a handle and has no address to look at, and where a height is missing: it means that of the
+ * copy, or an error. */
+static struct sp_use use_of(const struct end *end, const struct sp_use *extent, bool is_write)
 {
         bool is_host = end->type == CU_MEMORYTYPE_HOST;
         struct sp_use use = *extent;
         uint64_t row, offset;
 
-        if (!is_host && end->type != CU_MEMORYTYPE_DEVICE && end->type != CU_MEMORYTYPE_UNIFIED)
-                return;
+        if ((!is_host && end->type != CU_MEMORYTYPE_DEVICE && end->type != CU_MEMORYTYPE_UNIFIED) ||
+            (end->z && !end->height))
+                return (struct sp_use){0};
         row = plus(sp_use_times(end->z, end->height), end->y);
         offset = plus(sp_use_times(row, end->pitch), end->x);
         use.address = plus(is_host ? (uintptr_t)end->host : end->device, offset);
@@ -239,16 +268,15 @@ static void look_at_end(const char *called, const struct end *end, const struct 
                    : end->type == CU_MEMORYTYPE_DEVICE ? SP_SIDE_DEVICE
                                                        : SP_SIDE_UNIFIED;
         use.is_write = is_write;
-        /* A height that is missing means that of the copy, or an error. */
-        if (end->z == 0 || end->height)
-                sp_use_look(called, &use);
+        return use;
 }
 
 static void look_at_both(const char *called, const struct end *to, const struct end *from,
                          const struct sp_use *extent)
 {
-        look_at_end(called, to, extent, true);
-        look_at_end(called, from, extent, false);
+        struct sp_use write = use_of(to, extent, true), read = use_of(from, extent, false);
+
+        look_at_copy(called, &write, &read);
 }
 
 void sp_use_2d(const char *called, const CUDA_MEMCPY2D *copy)

@@ -50,6 +50,10 @@ uint64_t sp_use_span(const struct sp_use *use);
  * first byte of all. @offset is below the span. */
 uint64_t sp_use_next(const struct sp_use *use, uint64_t offset);
 
+/** sp_use_meet() - the first byte that both touch; 0 if there is none, or if that is not seen in a
+ * bounded number of steps, one for each row. */
+uint64_t sp_use_meet(const struct sp_use *one, const struct sp_use *other);
+
 /* looking; @called is the function's name, a literal, and sp_caller where it was called */
 
 /** sp_use_ask() - what the driver has at @address. */
@@ -64,8 +68,14 @@ const void *sp_use_site(void) SP_COLD;
 
 void sp_use_look(const char *called, const struct sp_use *use) SP_COLD;
 
+/** sp_use_look_overlap() - do the two ends of a copy, which are as large, touch the same bytes? */
+void sp_use_look_overlap(const char *called, const struct sp_use *to,
+                         const struct sp_use *from) SP_COLD;
+
 void sp_use_row(const char *called, enum sp_side side, bool is_write, uint64_t address,
                 size_t bytes) SP_COLD;
+void sp_use_copy(const char *called, enum sp_side to_side, uint64_t to, enum sp_side from_side,
+                 uint64_t from, size_t bytes) SP_COLD;
 void sp_use_rows(const char *called, uint64_t address, size_t pitch, size_t width,
                  size_t rows) SP_COLD;
 void sp_use_2d(const char *called, const CUDA_MEMCPY2D *copy) SP_COLD;

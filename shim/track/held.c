@@ -123,39 +123,53 @@ void sp_held_freed(const struct spm_allocation *block, const char *function)
         sp_past_add(&common, block, function, false);
 }
 
+/* Which life of an address is looked for: the newest below @generation. */
+struct look {
+        uint64_t address;
+        bool around; /* it need not begin there */
+        uint64_t generation;
+};
+
 /* Of a ring that its owner may be writing: one that is overwritten meanwhile is left out. */
-static SP_MAY_RACE void look_into(const struct sp_past_ring *ring, uint64_t address, bool around,
+static SP_MAY_RACE void look_into(const struct sp_past_ring *ring, const struct look *look,
                                   struct sp_past *newest)
 {
         for (unsigned int i = 0; i < ring->room; i++) {
                 const struct sp_past *past = &ring->past[i];
                 uint64_t start = atomic_load_explicit(&past->address, memory_order_acquire);
-                bool fits = around ? start && address - start < past->bytes : address == start;
+                bool fits = look->around ? start && look->address - start < past->bytes
+                                         : look->address == start;
 
-                if (fits && past->generation > newest->generation)
+                if (fits && past->generation > newest->generation &&
+                    past->generation < look->generation)
                         *newest = *past;
         }
 }
 
-static void look_into_all(uint64_t address, bool around, struct sp_past *newest)
+static void look_into_all(const struct look *look, struct sp_past *newest)
 {
         const struct sp_past_ring *ring;
 
         *newest = (struct sp_past){0};
-        look_into(&common, address, around, newest);
+        look_into(&common, look, newest);
         for (ring = atomic_load(&rings); ring; ring = ring->next)
-                look_into(ring, address, around, newest);
+                look_into(ring, look, newest);
 }
 
 bool sp_held_past(uint64_t address, struct sp_past *past)
 {
-        look_into_all(address, false, past);
+        return sp_held_past_before(address, UINT64_MAX, past);
+}
+
+bool sp_held_past_before(uint64_t address, uint64_t generation, struct sp_past *past)
+{
+        look_into_all(&(struct look){.address = address, .generation = generation}, past);
         return past->address == address;
 }
 
 bool sp_held_past_around(uint64_t address, struct sp_past *past)
 {
-        look_into_all(address, true, past);
+        look_into_all(&(struct look){address, .around = true, .generation = UINT64_MAX}, past);
         return past->address && address - past->address < past->bytes;
 }
 

@@ -92,6 +92,9 @@ void sp_held_freed(const struct spm_allocation *block, const char *function);
  * that is not remembered. */
 bool sp_held_past(uint64_t address, struct sp_past *past);
 
+/** sp_held_past_before() - the last life but for those of @generation and later. */
+bool sp_held_past_before(uint64_t address, uint64_t generation, struct sp_past *past);
+
 /** sp_held_past_around() - the same of a block that held @address. */
 bool sp_held_past_around(uint64_t address, struct sp_past *past);
 

@@ -138,6 +138,7 @@ enum sp_finding_kind {
         SP_FINDING_OUT_OF_BOUNDS,    /* past the end of its block */
         SP_FINDING_USE_BEFORE_ALLOC, /* used on a stream that is not behind its allocation */
         SP_FINDING_RACE,             /* used on two streams, and neither use is behind the other */
+        SP_FINDING_OVERLAP,          /* copied to where it is copied from, but for some bytes */
         SP_FINDING_OVERRUN,          /* written past its end, as was seen when it was freed */
         SP_FINDING_FREE_BEFORE_USE,  /* freed on a stream that is not behind a use */
         SP_FINDING_FREE_BEFORE_ALLOC,   /* freed on a stream that is not behind its allocation */
@@ -160,6 +161,16 @@ enum sp_earlier_kind {
         SP_EARLIER_ARGUMENT, /* it was given, and perhaps not used */
 };
 
+/* A block that an address was in, at another time. */
+struct sp_other {
+        uint64_t address;
+        size_t bytes;
+        enum sp_kind kind;
+        const void *site;     /* of the allocation */
+        const char *freed_by; /* NULL while it lives */
+        const void *freed_at;
+};
+
 struct sp_finding {
         enum sp_finding_kind kind;
         uint64_t address; /* of the first time */
@@ -171,6 +182,9 @@ struct sp_finding {
         struct sp_ledger_entry block; /* the allocation it is about */
         const char *freed_by;         /* NULL while it lives */
         const void *freed_at;
+        /* Of what was freed before: who has its address now, or had it before @block. */
+        bool has_other;
+        struct sp_other other;
         /* Of uses; else 0. */
         uint64_t touched; /* bytes in all */
         bool is_write;
@@ -183,6 +197,9 @@ struct sp_finding {
         /* OUT_OF_BOUNDS and OVERRUN; else 0. */
         uint64_t outside; /* the first byte that is not the block's, from its start */
         uint64_t beyond;  /* how many bytes behind the block's end the last one is */
+        /* OVERLAP; else 0. */
+        uint64_t source; /* first byte that is read */
+        uint64_t shared; /* first byte that is both read and written */
         /* ARGUMENT_AFTER_FREE; else 0. */
         unsigned int argument; /* which one, from 1 */
         const char *kernel;    /* kept for ever, mangled if it is of C++; NULL if not known */
@@ -191,7 +208,7 @@ struct sp_finding {
 /** sp_finding_is_use() - of memory that was touched? The others are of frees. */
 static inline bool sp_finding_is_use(const struct sp_finding *finding)
 {
-        return finding->kind <= SP_FINDING_RACE;
+        return finding->kind <= SP_FINDING_OVERLAP;
 }
 
 /** sp_finding_is_order() - of the order of streams? Noted before the driver hears of the call. */
@@ -217,8 +234,9 @@ void sp_ledger_overrun(const struct sp_ledger_entry *block, const char *function
  *
  * Records a finding if @result blames what was passed, not the state of the
  * device. A null pointer is none. Which finding it is, is said from what the
- * ledger knows: an address that was freed twice but given out again in between
- * cannot be told from a free of the new allocation.
+ * ledger knows. An address that was given out again and is freed by who had it
+ * before cannot be told from a free of the new block: that is refused nothing.
+ * When the new block's owner frees it, too, the earlier life is told.
  */
 void sp_ledger_bad_free(enum sp_space space, uint64_t address, const char *function, int result);
 
@@ -241,12 +259,20 @@ enum sp_pooled sp_ledger_pooled(uint64_t address, struct sp_finding *finding);
  * device memory in one piece of a known size. */
 bool sp_ledger_block(uint64_t base, struct sp_finding *finding);
 
+/** sp_ledger_was_unmapped() - did the program map memory at exactly @base, and unmap it? What the
+ * driver has there is what we keep (vmm.h). */
+bool sp_ledger_was_unmapped(uint64_t base, struct sp_finding *finding);
+
 /** sp_ledger_was_freed() - was device memory at @address freed, whoever had served it? Nothing is
  * there now that the driver knows of. */
 bool sp_ledger_was_freed(uint64_t address, struct sp_finding *finding);
 
 /** sp_ledger_add_finding() - counts it, and lists it unless it is one that is there. */
 void sp_ledger_add_finding(const struct sp_finding *finding);
+
+/** sp_ledger_find_lost() - an entry in whose memory the driver has served a later one was freed
+ * where we did not see it, and counts as lost. Walks over all entries: for a report. */
+void sp_ledger_find_lost(void);
 
 /* figures: each call returns false if another thread keeps the ledger for longer than a while */
 

@@ -7,8 +7,10 @@
  *
  *   ledger.c     entries come and go
  *   node.c       the table they are in
+ *   lost.c       entries that cannot be alive
  *   physical.c   memory that has handles and mappings
- *   misuse.c     what a refused free was, and whose memory is touched
+ *   refused.c    what a refused free was
+ *   misuse.c     the list of findings, and whose memory is touched
  *
  * One table holds the live entries and the last ones that were freed, so that
  * the pair of calls that matters most, an address coming back at once, finds
@@ -46,6 +48,7 @@ struct sp_ledger_node {
         struct sp_ledger_node *memory; /* MAPPED and LIVE: what is mapped, or NULL */
         const char *freed_by;
         const void *freed_at;
+        struct sp_other before;       /* who had the address before; freed_by is NULL if none had */
         struct sp_ledger_node *older; /* FREED: in the history */
         struct sp_ledger_node *newer; /* the same; or the next spare node */
         UT_hash_handle hh;
@@ -107,6 +110,14 @@ void sp_node_count_locked(const struct sp_ledger_node *node, bool alive);
 
 /** sp_node_uncount_locked() - the memory of @node is gone, and counts against no limit any more. */
 void sp_node_uncount_locked(struct sp_ledger_node *node);
+
+/** sp_finding_about() - @finding is about @node, which is freed or lives. */
+void sp_finding_about(struct sp_finding *finding, const struct sp_ledger_node *node);
+
+struct sp_past;
+
+/** sp_finding_about_past() - @finding is about a block that the pools had. */
+void sp_finding_about_past(struct sp_finding *finding, const struct sp_past *past);
 
 /** sp_physical_orphan_locked() - @node, TAKEN, has lost its handle and lives on by its mappings. */
 void sp_physical_orphan_locked(struct sp_ledger_node *node);

@@ -1,37 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Misuse in the ledger -- what was a refused free, and whose memory is touched?
- *
- * The driver says "invalid value" and no more. We say which: from the block of a
- * pool or the entry at that address, its history, the other spaces, and the live
- * allocations around it. The last is a walk over all entries, so a program that does nothing but
- * wrong frees is told "foreign" after a while instead of being slowed down.
+ * Misuse in the ledger -- what was found so far, and whose memory is touched?
  */
 
 #include <string.h>
 
-#include "base/life.h"
 #include "track/held.h"
 #include "track/ledger_inner.h"
 #include "track/state.h"
 
-#define SCANS_MAX 1000
-
 void (*sp_ledger_heed)(const struct sp_finding *finding);
-
-/* The CUresult values that blame the argument (cuda.h): INVALID_VALUE, INVALID_HANDLE,
- * HOST_MEMORY_NOT_REGISTERED, NOT_SUPPORTED. The others tell of a device or context in error. */
-static bool blames_argument(int result)
-{
-        return result == 1 || result == 400 || result == 713 || result == 801;
-}
 
 static const char *const finding_names[SP_FINDING_COUNT] = {
         [SP_FINDING_USE_AFTER_FREE] = "use_after_free",
         [SP_FINDING_OUT_OF_BOUNDS] = "out_of_bounds",
         [SP_FINDING_USE_BEFORE_ALLOC] = "use_before_alloc",
         [SP_FINDING_RACE] = "race",
+        [SP_FINDING_OVERLAP] = "overlap",
         [SP_FINDING_OVERRUN] = "overrun",
         [SP_FINDING_FREE_BEFORE_USE] = "free_before_use",
         [SP_FINDING_FREE_BEFORE_ALLOC] = "free_before_alloc",
@@ -49,53 +35,9 @@ const char *sp_finding_name(enum sp_finding_kind kind)
         return finding_names[kind];
 }
 
-static bool has_range(uint64_t space)
-{
-        return space == SP_SPACE_DEVICE || space == SP_SPACE_HOST || space == SP_SPACE_MAPPED;
-}
+/* what a finding says of the block that it is about */
 
-/* A live entry of another space at exactly @address. */
-static struct sp_ledger_node *elsewhere_locked(enum sp_space space, uint64_t address)
-{
-        for (enum sp_space other = 0; other < SP_SPACE_ORPHAN; other++) {
-                struct sp_ledger_node *node = NULL;
-
-                if (other != space)
-                        node = sp_node_find_locked(other, address);
-                if (node && node->state == SP_NODE_LIVE)
-                        return node;
-        }
-        return NULL;
-}
-
-/* A live allocation around @address. */
-static struct sp_ledger_node *around_locked(enum sp_space space, uint64_t address)
-{
-        if (!has_range(space) || sp_ledger.scans >= SCANS_MAX)
-                return NULL;
-        sp_ledger.scans++;
-        for (struct sp_ledger_node *node = sp_ledger.nodes; node; node = node->hh.next) {
-                if (node->state == SP_NODE_LIVE && has_range(node->key.space) &&
-                    address - node->entry.address < node->entry.bytes)
-                        return node;
-        }
-        return NULL;
-}
-
-/* Memory of the device may be the host's after it was freed, and the other way round. */
-static struct sp_ledger_node *successor_locked(enum sp_space space, uint64_t address)
-{
-        enum sp_space other = space == SP_SPACE_DEVICE ? SP_SPACE_HOST : SP_SPACE_DEVICE;
-        struct sp_ledger_node *node = NULL;
-
-        if (space == SP_SPACE_DEVICE || space == SP_SPACE_HOST)
-                node = sp_node_find_locked(other, address);
-        return node && node->state == SP_NODE_LIVE ? node : NULL;
-}
-
-/* What a finding says of the block that it is about. */
-static enum sp_finding_kind about(struct sp_finding *finding, enum sp_finding_kind kind,
-                                  const struct sp_ledger_node *node)
+void sp_finding_about(struct sp_finding *finding, const struct sp_ledger_node *node)
 {
         finding->has_block = true;
         finding->block = node->entry;
@@ -103,10 +45,9 @@ static enum sp_finding_kind about(struct sp_finding *finding, enum sp_finding_ki
                 finding->freed_by = node->freed_by;
                 finding->freed_at = node->freed_at;
         }
-        return kind;
 }
 
-static enum sp_finding_kind about_past(struct sp_finding *finding, const struct sp_past *past)
+void sp_finding_about_past(struct sp_finding *finding, const struct sp_past *past)
 {
         finding->has_block = true;
         finding->block = (struct sp_ledger_entry){
@@ -119,55 +60,9 @@ static enum sp_finding_kind about_past(struct sp_finding *finding, const struct 
         };
         finding->freed_by = past->freed_by;
         finding->freed_at = past->freed_at;
-        return past->context_ended ? SP_FINDING_AFTER_CONTEXT : SP_FINDING_DOUBLE_FREE;
 }
 
-/* Of a live block of the pools: freed by the wrong function, or at the wrong place. */
-static enum sp_finding_kind about_pooled(struct sp_finding *finding, enum sp_space space)
-{
-        finding->has_block = true;
-        return finding->address == finding->block.address ||
-                               space != sp_space_of(finding->block.kind)
-                       ? SP_FINDING_WRONG_KIND
-                       : SP_FINDING_INTERIOR;
-}
-
-static enum sp_finding_kind classify_locked(struct spm_model *model, enum sp_space space,
-                                            struct sp_finding *finding)
-{
-        uint64_t address = finding->address;
-        struct sp_ledger_node *node = sp_node_find_locked(space, address);
-        struct sp_ledger_node *other;
-        struct sp_past past;
-
-        if (has_range(space) && sp_held_at(model, address, &finding->block))
-                return about_pooled(finding, space);
-        other = node && node->state == SP_NODE_FREED ? successor_locked(space, address) : NULL;
-        if (other)
-                return about(finding, SP_FINDING_WRONG_KIND, other);
-        if (node && node->state == SP_NODE_FREED && node->context_ended)
-                return about(finding, SP_FINDING_AFTER_CONTEXT, node);
-        /* TAKEN: another thread is freeing it at this moment. */
-        if (node && node->state != SP_NODE_LIVE)
-                return about(finding, SP_FINDING_DOUBLE_FREE, node);
-        if (node)
-                return about(finding, SP_FINDING_WRONG_KIND, node);
-        other = elsewhere_locked(space, address);
-        if (other)
-                return about(finding, SP_FINDING_WRONG_KIND, other);
-        if (sp_held_past(address, &past) && sp_space_of(past.kind) == space)
-                return about_past(finding, &past);
-        other = around_locked(space, address);
-        if (other)
-                return about(finding,
-                             other->key.space == space ? SP_FINDING_INTERIOR
-                                                       : SP_FINDING_WRONG_KIND,
-                             other);
-        /* Where it was freed is not remembered any more. Fresh memory is not told from freed. */
-        if ((space == SP_SPACE_DEVICE || space == SP_SPACE_HOST) && sp_held_is_free(model, address))
-                return SP_FINDING_DOUBLE_FREE;
-        return SP_FINDING_FOREIGN;
-}
+/* the list */
 
 static bool is_same(const struct sp_finding *a, const struct sp_finding *b)
 {
@@ -213,25 +108,6 @@ void sp_ledger_overrun(const struct sp_ledger_entry *block, const char *function
         sp_ledger_add_finding(&finding);
 }
 
-void sp_ledger_bad_free(enum sp_space space, uint64_t address, const char *function, int result)
-{
-        struct sp_finding finding = {
-                .address = address,
-                .result = result,
-                .function = function,
-                .site = sp_caller,
-                .times = 1,
-        };
-        struct spm_model *model;
-
-        if (address == 0 || !blames_argument(result))
-                return;
-        model = sp_model_enter();
-        finding.kind = classify_locked(model, space, &finding);
-        sp_model_leave();
-        sp_ledger_add_finding(&finding);
-}
-
 void sp_ledger_add_finding(const struct sp_finding *finding)
 {
         struct sp_finding added = *finding;
@@ -263,7 +139,7 @@ bool sp_ledger_each_finding(void (*visit)(const struct sp_finding *finding, void
 
 static void was_freed(struct sp_finding *finding, const struct sp_past *past)
 {
-        (void)about_past(finding, past);
+        sp_finding_about_past(finding, past);
         finding->kind = SP_FINDING_USE_AFTER_FREE;
 }
 
@@ -302,9 +178,14 @@ bool sp_ledger_block(uint64_t base, struct sp_finding *finding)
         found = node && node->state == SP_NODE_LIVE &&
                 (is_one_piece(node->entry.kind) || node->entry.kind == SP_KIND_MANAGED);
         if (found)
-                (void)about(finding, SP_FINDING_OUT_OF_BOUNDS, node);
+                sp_finding_about(finding, node);
         sp_model_leave();
         return found;
+}
+
+static bool is_of_device(enum sp_kind kind)
+{
+        return is_one_piece(kind) || kind == SP_KIND_MAPPED;
 }
 
 /* Addresses of managed and of page-locked memory may be the host's by now. */
@@ -312,10 +193,26 @@ static const struct sp_ledger_node *freed_locked(uint64_t address)
 {
         const struct sp_ledger_node *node = sp_ledger.newest;
 
-        while (node && !(is_one_piece(node->entry.kind) &&
+        while (node && !(is_of_device(node->entry.kind) &&
                          address - node->entry.address < node->entry.bytes))
                 node = node->older;
         return node;
+}
+
+bool sp_ledger_was_unmapped(uint64_t base, struct sp_finding *finding)
+{
+        const struct sp_ledger_node *node;
+        bool found;
+
+        sp_model_enter();
+        node = sp_node_find_locked(SP_SPACE_MAPPED, base);
+        found = node && node->state == SP_NODE_FREED;
+        if (found) {
+                sp_finding_about(finding, node);
+                finding->kind = SP_FINDING_USE_AFTER_FREE;
+        }
+        sp_model_leave();
+        return found;
 }
 
 bool sp_ledger_was_freed(uint64_t address, struct sp_finding *finding)
@@ -327,10 +224,12 @@ bool sp_ledger_was_freed(uint64_t address, struct sp_finding *finding)
         sp_model_enter();
         node = freed_locked(address);
         found = node || (sp_held_past_around(address, &past) && is_one_piece(past.kind));
-        if (node)
-                finding->kind = about(finding, SP_FINDING_USE_AFTER_FREE, node);
-        else if (found)
+        if (node) {
+                sp_finding_about(finding, node);
+                finding->kind = SP_FINDING_USE_AFTER_FREE;
+        } else if (found) {
                 was_freed(finding, &past);
+        }
         sp_model_leave();
         return found;
 }

@@ -166,13 +166,28 @@ void sp_node_retire_locked(struct sp_ledger_node *node, const char *freed_by)
 
 /* addresses */
 
+static struct sp_other life_of(const struct sp_ledger_node *node)
+{
+        return (struct sp_other){
+                .address = node->entry.address,
+                .bytes = node->entry.bytes,
+                .kind = node->entry.kind,
+                .site = node->entry.site,
+                .freed_by = node->freed_by,
+                .freed_at = node->freed_at,
+        };
+}
+
 /* What stood at the address of a new entry; NULL if its node cannot be used again. */
 static struct sp_ledger_node *vacate_locked(struct sp_ledger_node *node)
 {
         if (node->state == SP_NODE_FREED) {
                 history_remove_locked(node);
+                node->before = life_of(node);
                 return node;
         }
+        /* How this one ended, or is about to, is not known. */
+        node->before = (struct sp_other){0};
         if (node->state == SP_NODE_LIVE) {
                 sp_node_count_locked(node, false);
                 sp_ledger.totals.kind[node->entry.kind].lost++;
@@ -202,6 +217,7 @@ struct sp_ledger_node *sp_node_claim_locked(enum sp_space space, uint64_t addres
                 }
                 if (!node_insert_locked(node, space, address))
                         return NULL;
+                node->before = (struct sp_other){0};
         }
         node->state = SP_NODE_TAKEN;
         node->holds = 0;

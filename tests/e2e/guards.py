@@ -6,7 +6,6 @@
 
 The programs are those of matrix.py, and so is what has to be the same.
 """
-import argparse
 import sys
 
 import matrix
@@ -68,19 +67,10 @@ def short_of_memory():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--driver', required=True)
-    parser.add_argument('--shim', required=True)
-    parser.add_argument('--apps', required=True, help='folder of the end-to-end programs')
-    parser.add_argument('--gpu', required=True, help='folder of the programs for the GPU')
-    matrix.OPTIONS = parser.parse_args()
-    matrix.OPTIONS.examples = None
+    matrix.read_options(__doc__)
     for suite in (orders, waits, planted, short_of_memory):
         suite()
-    for message in matrix.WRONG[:40]:
-        print(message)
-    print(f'{len(matrix.WRONG)} wrong')
-    return 1 if matrix.WRONG else 0
+    return matrix.told()
 
 
 if __name__ == '__main__':

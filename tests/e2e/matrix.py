@@ -565,28 +565,35 @@ def injection_illegal():
 SUITES = {function.__name__: function for function in (
     faults, first_light, exchange, borrowed, exit_code, report_paths, out_of_memory, retries,
     pressure, page_locked, pools, pool_options, free_sync, belts, random_programs, schedules,
-    small_device, growths,
-    torture, beside, deadlocks, threads, quarrels, devices, peers, limits, shortages, injection_value,
-    injection_memory, injection_illegal)}
+    small_device, growths, torture, beside, deadlocks, threads, quarrels, devices,
+    peers, limits, shortages, injection_value, injection_memory, injection_illegal)}
 
 
-def main():
+def read_options(title, *more, suites=()):
+    """Those of a file whose suites run these programs."""
     global OPTIONS
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--driver', required=True)
-    parser.add_argument('--shim', required=True)
-    parser.add_argument('--apps', required=True)
-    parser.add_argument('--examples', required=True)
-    parser.add_argument('--gpu', required=True)
-    parser.add_argument('--table', required=True, help='entry_points.def')
-    parser.add_argument('suites', nargs='+', choices=SUITES)
+    parser = argparse.ArgumentParser(description=title.splitlines()[0])
+    for name in ('driver', 'shim', 'apps', 'gpu', *more):
+        parser.add_argument('--' + name, required=True)
+    if suites:
+        parser.add_argument('suites', nargs='+', choices=suites)
+    parser.set_defaults(examples=None)
     OPTIONS = parser.parse_args()
-    for suite in OPTIONS.suites:
-        SUITES[suite]()
+
+
+def told():
+    """Print what is wrong; the status to end with."""
     for message in WRONG[:40]:
         print(message)
     print(f'{len(WRONG)} wrong')
     return 1 if WRONG else 0
+
+
+def main():
+    read_options(__doc__, 'examples', 'table', suites=SUITES)
+    for suite in OPTIONS.suites:
+        SUITES[suite]()
+    return told()
 
 
 if __name__ == '__main__':

@@ -7,7 +7,6 @@
 The programs are those of matrix.py, and so is what has to be the same. Whom to blame is in
 tests/examples.
 """
-import argparse
 import sys
 
 import matrix
@@ -62,29 +61,23 @@ def captures_and_threads():
 
 
 def waits():
-    """Asking the driver waits for nothing."""
+    """Asking the driver waits for nothing, and nobody is blamed who waits in ways of his own."""
     cases = [line.split() for line in alone(app('deadlock', '--list')).out.splitlines()]
     cases = [case for case, *remarks in cases if not remarks]
     note(len(cases) > 20, f'{len(cases)} cases')
     for case in cases:
         result = shimmed(app('deadlock', case), **CHECKED)
         note(result.out == f'{case} ok\n', f'{case}: {result.out}')
+        note(result.report is not None, f'{case}: no report')
+        found = shimrun.findings(result.report)
+        note(not found, f'{case}: {found}')
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--driver', required=True)
-    parser.add_argument('--shim', required=True)
-    parser.add_argument('--apps', required=True, help='folder of the end-to-end programs')
-    parser.add_argument('--gpu', required=True, help='folder of the programs for the GPU')
-    matrix.OPTIONS = parser.parse_args()
-    matrix.OPTIONS.examples = None
+    matrix.read_options(__doc__)
     for suite in (random_programs, torture, contexts, captures_and_threads, waits):
         suite()
-    for message in matrix.WRONG[:40]:
-        print(message)
-    print(f'{len(matrix.WRONG)} wrong')
-    return 1 if matrix.WRONG else 0
+    return matrix.told()
 
 
 if __name__ == '__main__':

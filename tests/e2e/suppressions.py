@@ -176,7 +176,7 @@ class Suppressions(unittest.TestCase):
         lines = run.err.splitlines()
         self.assertEqual(len(lines), 3, run.err)
         for number, line, words in ((1, lines[0], 'libary=x does not begin with one of function='),
-                                    (3, lines[1], 'doble-free is not one of use-after-free|out-of-bounds|use-before-alloc|race|overrun|'),
+                                    (3, lines[1], 'doble-free is not one of use-after-free|out-of-bounds|use-before-alloc|race|overlap|overrun|'),
                                     (4, lines[2], 'size=x is not like size=8, 8-4096')):
             self.assertIn(f'streampool: {self.rules}:{number}: {words}', line)
 
@@ -285,7 +285,7 @@ class Suppressions(unittest.TestCase):
     def test_a_word_that_is_no_kind_is_named_and_the_others_count(self):
         run = self.run_app('plant', 'foreign', STREAMPOOL_ABORT_ON='doble-free,foreign')
         self.assertEqual(run.status, -signal.SIGABRT)
-        self.assertIn('streampool: STREAMPOOL_ABORT_ON: doble-free is not one of use-after-free|out-of-bounds|use-before-alloc|race|overrun|'
+        self.assertIn('streampool: STREAMPOOL_ABORT_ON: doble-free is not one of use-after-free|out-of-bounds|use-before-alloc|race|overlap|overrun|'
                       'free-before-use|free-before-alloc|sync-free|double-free|wrong-kind|interior|after-context|foreign|argument-after-free|any; the word is left out\n',
                       run.err)
         run = self.run_app('plant', 'leak', STREAMPOOL_ABORT_ON='leak')

@@ -10,6 +10,7 @@ A program says in its head what is to be found, and no more may be found:
     Expect: leak memory=device count=3 site=made
     Expect: out_of_bounds site=copy allocation=made access=write outside=1000
     Expect: argument_after_free site=late allocation=made freed_at=freed number=1 kernel=fill
+    Expect: double_free site=third freed_at=second allocation=again reused=made reused_freed=first
     Expect: race site=copy allocation=made access=write earlier=set behind=write
     Bare: dies
     Settings: STREAMPOOL_POISON=free
@@ -34,7 +35,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
 import shimrun  # noqa: E402
 
 BUGS = os.path.join(HERE, "bugs")
-PLACES = ("site", "allocation", "freed_at", "earlier")
+PLACES = ("site", "allocation", "freed_at", "earlier", "reused", "reused_freed")
 
 
 class Program:
@@ -63,6 +64,9 @@ class Program:
 
     def settings(self):
         return dict(pair.split("=", 1) for text in self.told("Settings") for pair in text.split())
+
+    def mode(self):
+        return self.settings().get("STREAMPOOL_MODE", "pool")
 
     def expected(self):
         """Each as a dictionary; those of places are lines."""
@@ -108,6 +112,13 @@ def earlier(program, order):
     return {"earlier": line_of(program, order["earlier"]["site"]), "behind": order["earlier"]["kind"]}
 
 
+def reused(program, other):
+    """Who else has had the address."""
+    if not other:
+        return {}
+    return {"reused": line_of(program, other["site"]), "reused_freed": line_of(program, other["freed_at"])}
+
+
 def found(program, report):
     """What the report has, in the words of Expect."""
     for row in report["findings"]:
@@ -118,6 +129,7 @@ def found(program, report):
             "allocation": line_of(program, block["site"]) if block else None,
             "freed_at": line_of(program, row["freed_at"]),
             **{name: row["use"][name] for name in ("access", "outside") if row["use"] and name in row["use"]},
+            **reused(program, row["reused"]),
             **(row["overrun"] or {}),
             **(row["argument"] or {}),
             **earlier(program, row["order"]),
@@ -137,7 +149,7 @@ def is_as(expected, seen):
 
 
 def problems(program, options):
-    run = shimrun.run(program.command, options.shim, "pool", options.driver,
+    run = shimrun.run(program.command, options.shim, program.mode(), options.driver,
                       {"STREAMPOOL_STACK": "both", **program.settings()})  # fmt: skip
     if run.status or not run.report:
         yield f"ended with {run.status}: {run.err.strip()[-300:]}"

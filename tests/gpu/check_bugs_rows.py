@@ -65,7 +65,7 @@ def sanitize(check, program, tool):
 def one(name, check, program, tallies):
     buggy = bool(list(program.expected()) or program.told('Prints'))
     bare = check.run(program.command)
-    timed = check.run(program.command, 'pool', **program.settings())
+    timed = check.run(program.command, program.mode(), **program.settings())
     wrong = list(check_bugs.problems(program, Options(check.shim, check.folder)))
     if bare.status and program.ends_well_bare():
         wrong.append(f'bare ended with {bare.status}')

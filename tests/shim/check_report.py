@@ -23,7 +23,7 @@ WORDS = {
     "$schema", "$defs", "$ref", "title", "type", "enum", "pattern", "minimum", "properties",
     "required", "additionalProperties", "items",
 }  # fmt: skip
-USES = {"use_after_free", "out_of_bounds", "use_before_alloc", "race"}
+USES = {"use_after_free", "out_of_bounds", "use_before_alloc", "race", "overlap"}
 UNSURE = {"leak", "argument-after-free"}  # warnings in SARIF
 ORDER = {"use_before_alloc", "race", "free_before_use", "free_before_alloc", "sync_free"}
 
@@ -114,6 +114,11 @@ def sums(report):
         given = use and use["access"] == "argument"
         if order and order["proven"] == (given or order["earlier"]["kind"] == "argument"):
             yield f"findings: {row['kind']} is proven by an argument"
+        other = row["reused"]
+        if other and (row["kind"] not in ("double_free", "after_context") or (other["freed_by"] is None) != (other["freed_at"] is None)):
+            yield f"findings: {row['kind']} is reused by {other}"
+        if (row["overlap"] is None) != (row["kind"] != "overlap"):
+            yield f"findings: {row['kind']} has overlap {row['overlap']}"
         if (row["overrun"] is None) != (row["kind"] != "overrun"):
             yield f"findings: {row['kind']} is overrun by {row['overrun']}"
     short = report["shortage"]
@@ -148,14 +153,18 @@ def expectations(program, schema, folder):
     report, wrong = check(path, schema)
     yield from wrong
     if status != 1 or report["finding_counts"] != {
-        "use_after_free": 1, "out_of_bounds": 1, "use_before_alloc": 0, "race": 1, "overrun": 1, "free_before_use": 1, "free_before_alloc": 0,
+        "use_after_free": 1, "out_of_bounds": 1, "use_before_alloc": 0, "race": 1, "overlap": 1, "overrun": 1, "free_before_use": 1, "free_before_alloc": 0,
         "sync_free": 1, "double_free": 2, "wrong_kind": 1, "interior": 1, "after_context": 0, "foreign": 9, "argument_after_free": 2,
     }:  # fmt: skip
         yield f"rich: exit {status}, {report['finding_counts']}"
-    if [row["kind"] for row in report["findings"][:8]] != [
-        "use_after_free", "out_of_bounds", "race", "overrun", "free_before_use", "sync_free", "double_free", "wrong_kind",
+    if [row["kind"] for row in report["findings"][:9]] != [
+        "use_after_free", "out_of_bounds", "race", "overlap", "overrun", "free_before_use", "sync_free", "double_free", "wrong_kind",
     ]:  # fmt: skip
         yield "rich: the worst finding is not first"
+    lives = [(row["allocation"]["bytes"], row["freed_by"], row["reused"]["bytes"], row["reused"]["freed_by"])
+             for row in report["findings"] if row["reused"]]  # fmt: skip
+    if lives != [(1 << 19, "cuMemFreeAsync", 1 << 20, "cuMemFree")]:
+        yield f"rich: reused are {lives}"
     kernels = [row["argument"]["kernel"] for row in report["findings"] if row["argument"]]
     if kernels != ["void fill<float>(float*, unsigned long)", None]:
         yield f"rich: {kernels}"
@@ -251,6 +260,9 @@ def sarif_problems(path, report):
         yield f"sarif: {counts} and not {wanted}"
     if sum('"ruleId"' in line for line in lines) != len(run["results"]):
         yield "sarif: a result is not on a line of its own"
+    told = [place["message"]["text"] for result in run["results"] if result["ruleId"] == "double-free" for place in result["relatedLocations"]]
+    if told != ["allocated here", "freed before here", "its address had been allocated here", "and freed here"]:
+        yield f"sarif: of the double free it is told {told}"
     if [result["ruleId"] for result in run["results"]][0] != "use-after-free":
         yield "sarif: the worst finding is not first"
 
@@ -289,6 +301,10 @@ def self_check(schema, report):
         {**report, "findings": [{**worst, "use": None}, *others]},
         {**report, "findings": [{**worst, "result": 1}, *others]},
         {**report, "findings": [{**worst, "use": {**worst["use"], "beyond": 1}}, *others]},
+        {**report, "findings": [{**worst, "reused": report["findings"][7]["reused"]}, *others]},
+        {**report, "findings": [{**row, "reused": row["reused"] and {**row["reused"], "freed_at": None}} for row in report["findings"]]},
+        {**report, "findings": [{**row, "overlap": None} for row in report["findings"]]},
+        {**report, "findings": [{**worst, "overlap": {"source": "0x1", "shared": "0x2"}}, *others]},
         {**report, "findings": [{**worst, "overrun": {"outside": 1}}, *others]},
         {**report, "findings": [{**worst, "argument": {"number": 1, "kernel": "fill"}}, *others]},
         {**report, "findings": [{**row, "argument": None} for row in report["findings"]]},

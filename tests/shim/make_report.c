@@ -61,7 +61,7 @@ static void make_fail(void)
                 (void)sp_fault_strikes(&sp_faults, &call, &fault);
 }
 
-/* The second time of memory that nothing is known of. */
+/* The later ones of memory that nothing is known of. */
 static void plant_uses(void)
 {
         struct sp_finding finding = {
@@ -81,6 +81,10 @@ static void plant_uses(void)
         sp_ledger_add_finding(&finding);
         finding.kind = SP_FINDING_USE_AFTER_FREE;
         finding.has_block = false;
+        sp_ledger_add_finding(&finding);
+        finding.kind = SP_FINDING_OVERLAP;
+        finding.source = 0x7c0000000000;
+        finding.shared = finding.address;
         sp_ledger_add_finding(&finding);
 }
 
@@ -145,14 +149,18 @@ static void plant(void)
         };
 
         for (uint64_t i = 0; i < 20; i++)
-                add(SP_KIND_DEVICE, 0x7f0000100000 + (i << 20), (i + 1) << 16, here(16));
+                add(SP_KIND_DEVICE, 0x7f0000100000 + (i << 21), (i + 1) << 16, here(16));
         for (uint64_t i = 0; i < 12; i++)
-                add(SP_KIND_ASYNC, 0x7f1000000000 + (i << 20), 3 << 20, here(32 + i));
+                add(SP_KIND_ASYNC, 0x7f1000000000 + (i << 22), 3 << 20, here(32 + i));
         add(SP_KIND_PINNED, 0x7e0000000000, 1 << 24, here(64));
         add(SP_KIND_IMPORTED, 0x7d0000000000, 0, here(65));
         add(SP_KIND_MANAGED, 0x7c0000000000, 4096, NULL);
         if (sp_shortage_is_due())
                 sp_shortage_tell(&shortage);
+        /* Its second life; the first one ended before. */
+        sp_caller = here(127);
+        add(SP_KIND_DEVICE, 0x7f0000000000, 1 << 19, here(126));
+        free_it(SP_SPACE_DEVICE, 0x7f0000000000, "cuMemFreeAsync", 0);
         sp_caller = here(128);
         free_it(SP_SPACE_DEVICE, 0x7f0000000000, "cuMemFree", INVALID_VALUE);
         free_it(SP_SPACE_DEVICE, 0x7f0000000000, "cuMemFree", INVALID_VALUE);

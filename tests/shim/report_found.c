@@ -86,6 +86,56 @@ Test(found, tells_what_a_copy_touched)
         cr_expect_not(says(seen, "error"), "a use was refused nothing: %s", seen);
 }
 
+Test(found, tells_where_a_copy_reads_what_it_writes)
+{
+        struct sp_finding finding = {
+                .kind = SP_FINDING_OVERLAP,
+                .address = 0x20010,
+                .function = "cuMemcpyDtoD",
+                .times = 1,
+                .touched = 4000,
+                .is_write = true,
+                .source = 0x20000,
+                .shared = 0x20012,
+        };
+
+        sp_ledger_add_finding(&finding);
+        read_report();
+        cr_expect(says(seen, "\nCopied over itself: 1 time\n"), "%s", seen);
+        cr_expect(says(seen, "\n  cuMemcpyDtoD(0x20010): writes 4000 bytes "), "%s", seen);
+        cr_expect(says(seen, "    read from 0x20000 on, and 0x20012 is in both\n"), "%s", seen);
+        cr_expect_not(says(seen, "in no block"), "%s", seen);
+}
+
+Test(found, tells_who_else_has_had_an_address)
+{
+        struct sp_finding finding = {
+                .kind = SP_FINDING_DOUBLE_FREE,
+                .address = 0x20000,
+                .result = INVALID_VALUE,
+                .function = "cuMemFree",
+                .times = 1,
+                .has_block = true,
+                .block = {.address = 0x20000, .bytes = 4096, .kind = SP_KIND_DEVICE},
+                .freed_by = "cuMemFreeAsync",
+                .has_other = true,
+                .other = {.address = 0x10000, .bytes = 1 << 20, .kind = SP_KIND_MANAGED},
+        };
+
+        sp_ledger_add_finding(&finding);
+        finding.site = &finding;
+        finding.other.address = 0x20000;
+        finding.other.freed_by = "cuMemFree";
+        sp_ledger_add_finding(&finding);
+        read_report();
+        cr_expect(says(seen, "    freed before by cuMemFreeAsync "), "%s", seen);
+        cr_expect(says(seen, "    already reused: 65536 bytes into 1 MiB of managed memory, "
+                             "allocated "),
+                  "%s", seen);
+        cr_expect(says(seen, "    in the place of 1 MiB of managed memory, allocated "));
+        cr_expect(says(seen, "    and freed by cuMemFree "), "%s", seen);
+}
+
 /* Last of all: it may be none. */
 Test(found, tells_what_a_kernel_was_given)
 {
@@ -136,4 +186,17 @@ Test(found, tells_what_is_not_behind_what)
         cr_expect(says(seen, "    not behind cuMemsetD8, which writes, on the legacy stream "));
         cr_expect(says(seen, "(0x0): at once "), "%s", seen);
         cr_expect(says(seen, "is given it as an argument, on the legacy stream (if the argument"));
+}
+
+/* In whose memory the driver has served a later one: it was freed where nobody saw it. */
+Test(found, what_is_lost_has_not_leaked)
+{
+        struct sp_ledger_entry entry = {.address = 0x20800, .bytes = 4096, .kind = SP_KIND_DEVICE};
+
+        sp_ledger_add(&entry);
+        entry.address = 0x20000;
+        sp_ledger_add(&entry);
+        read_report();
+        cr_expect(says(seen, "Never freed: 4 KiB in 1 allocation\n"), "%s", seen);
+        cr_expect(says(seen, "\n    1 freed in a way that was not seen\n"), "%s", seen);
 }

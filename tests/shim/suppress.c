@@ -416,8 +416,9 @@ Test(line, that_is_long_leaves_room_for_what_is_wrong)
 
         memset(file, 'x', sizeof(file) - 1);
         cr_expect_eq(parse_text(file), 0);
-        cr_expect(strstr(heard, "xxx is not one of "
-                                "use-after-free|out-of-bounds|use-before-alloc|race|overrun|"),
+        cr_expect(strstr(heard,
+                         "xxx is not one of "
+                         "use-after-free|out-of-bounds|use-before-alloc|race|overlap|overrun|"),
                   "%s", heard);
 }
 
@@ -475,7 +476,8 @@ Test(spot, is_a_list_of_kinds_of_wrong_frees)
                  1u << SP_FINDING_INTERIOR | 1u << SP_FINDING_AFTER_CONTEXT, NULL},
                 {"doble-free,interior", 1u << SP_FINDING_INTERIOR, "doble-free is not one of "},
                 {"leak", 0,
-                 "leak is not one of use-after-free|out-of-bounds|use-before-alloc|race|overrun|"},
+                 "leak is not one of "
+                 "use-after-free|out-of-bounds|use-before-alloc|race|overlap|overrun|"},
                 {"foreign ", 0, "foreign  is not one of "},
                 {"", 0, NULL},
         };

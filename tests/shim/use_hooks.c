@@ -128,6 +128,15 @@ void __wrap_sp_use_row(const char *called, enum sp_side side, bool is_write, uin
              0);
 }
 
+void __wrap_sp_use_copy(const char *called, enum sp_side to_side, uint64_t to,
+                        enum sp_side from_side, uint64_t from, size_t bytes);
+void __wrap_sp_use_copy(const char *called, enum sp_side to_side, uint64_t to,
+                        enum sp_side from_side, uint64_t from, size_t bytes)
+{
+        __wrap_sp_use_row(called, to_side, true, to, bytes);
+        __wrap_sp_use_row(called, from_side, false, from, bytes);
+}
+
 void __wrap_sp_use_rows(const char *called, uint64_t address, size_t pitch, size_t width,
                         size_t count);
 void __wrap_sp_use_rows(const char *called, uint64_t address, size_t pitch, size_t width,

@@ -387,8 +387,8 @@ Test(uses, of_a_box_without_a_height_where_it_begins_is_not_known)
 
 Test(uses, each_of_a_list_is_looked_at)
 {
-        CUdeviceptr block = pooled(1000);
-        CUdeviceptr to[] = {block, block + 500}, from[] = {block + 500, block};
+        CUdeviceptr block = pooled(1000), other = pooled(1000);
+        CUdeviceptr to[] = {block, block + 500}, from[] = {block + 500, other};
         size_t sizes[] = {500, 501};
 
         sp_use_list("cuMemcpyBatchAsync", to, from, sizes, 1);
