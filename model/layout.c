@@ -61,6 +61,17 @@ static bool has_left(const struct spm_pool_state *pool, bool persistent)
         return area != NULL;
 }
 
+/* Persistent pages that nobody uses go as well; those in use stay. */
+static bool has_idle(const struct spm_pool_state *pool)
+{
+        const struct spm_area *area = pool->areas;
+
+        while (area && (!area->segment_count || !spm_block_is(area->first, SPM_BLOCK_READY) ||
+                        counts(area, false)))
+                area = area->next;
+        return area != NULL;
+}
+
 /* One that serves nothing any more is not in the way, and its owner may be long in ending it. */
 static bool has_magazine(const struct spm_pool_state *pool)
 {
@@ -200,7 +211,9 @@ enum spm_status spm_pool_may_install(const struct spm_model *model, spm_pool id,
         const struct spm_pool_state *pool = spm_pool_find(model, id);
         enum spm_status status = check(pool, layout, error);
 
-        return status == SPM_OK && has_left(pool, !layout) ? SPM_AGAIN : status;
+        if (status == SPM_OK && (has_left(pool, !layout) || has_idle(pool)))
+                return SPM_AGAIN;
+        return status;
 }
 
 enum spm_status spm_pool_install(struct spm_model *model, spm_pool id,

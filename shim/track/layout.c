@@ -12,6 +12,7 @@
 
 #include "track/layout.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -142,13 +143,15 @@ static unsigned int windows_of(int device)
         return windows[0] + (is_named(device) ? windows[1 + device] : 0);
 }
 
-/* The default heap has no windows, so that a pool that comes from there has to be told. */
+/* The pool holds nothing that would be given back. The default heap has no windows, so that a pool
+ * that comes from there has to be told. */
 static enum spm_status lay(struct spm_model *model, struct member *member,
                            const struct spm_layout *layout, struct spm_layout_error *error)
 {
         struct spm_actions actions;
         enum spm_status status = spm_pool_install(model, member->pool, layout, error, &actions);
 
+        assert(!actions.count);
         if (status)
                 return status;
         if (layout && !member->is_laid)
@@ -158,7 +161,6 @@ static enum spm_status lay(struct spm_model *model, struct member *member,
         return status;
 }
 
-/* A pool without memory gives nothing back, so there is nothing to carry out. */
 static void lay_first(struct spm_model *model, struct member *member)
 {
         const struct spm_layout *layout = layout_for(member->device);

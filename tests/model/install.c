@@ -197,6 +197,28 @@ Test(install, may_be_asked_about_before)
         cr_expect_eq(actions.count, 0);
 }
 
+Test(install, persistent_pages_that_are_idle_go_first)
+{
+        spm_pool pool = shelves_pool_of(SPM_POOL_ASYNC, "direct;persistent=enforced");
+        uint64_t idle = bench_alloc(pool, bench.s, MIB);
+        struct spm_layout layout;
+        struct spm_actions actions;
+        uint64_t released = 0;
+
+        cr_assert_eq(spm_layout_parse("direct", &layout, NULL), SPM_OK);
+        bench_alloc(pool, bench.s, 4 * MIB);
+        cr_expect_eq(spm_pool_may_install(bench.model, pool, &layout, &error), SPM_OK);
+        shelves_free(idle);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        cr_expect_eq(spm_pool_may_install(bench.model, pool, &layout, &error), SPM_AGAIN);
+        cr_assert_eq(spm_trim(bench.model, pool, 0, &released, &actions), SPM_OK);
+        bench_do(&actions, NULL);
+        cr_expect_eq(spm_pool_may_install(bench.model, pool, &layout, &error), SPM_OK);
+        cr_expect_eq(spm_pool_install(bench.model, pool, &layout, &error, &actions), SPM_OK);
+        cr_expect_eq(actions.count, 0);
+        cr_expect_eq(shelves_stats(pool, 1).live_blocks, 1);
+}
+
 Test(install, a_wrong_layout_changes_nothing)
 {
         struct spm_layout layout = {.count = 1};
