@@ -251,8 +251,9 @@ def main():
     for name in ('driver', 'shim', 'apps', 'gpu'):
         parser.add_argument('--' + name, required=True)
     OPTIONS = parser.parse_args()
-    for test in (report, too_big, persistent, mistakes, file, at_run_time, storm, spills, programs,
-                 threads, small_device):
+    for test in (report, too_big, persistent, mistakes, file, at_run_time, storm, spills):
+        test()
+    for test in (programs, threads, small_device):
         test()
     for line in WRONG:
         print('layouts:', line)
