@@ -98,7 +98,8 @@ enum streampool_status {
  * behind cuMemAllocAsync. Pools that are made later begin with it. As a pool is cut up anew when
  * nothing of it is in use, all memory from pools has to be freed before; what is persistent does
  * not count, unless the default heap is asked for. What was freed is waited for, up to a second for
- * each context, and what the pools hold idle goes back to the driver.
+ * each context (but with STREAMPOOL_MODE=observe, and while something captures), and what the pools
+ * hold idle goes back to the driver.
  *
  * Memory that is not from pools, pinned host memory among it, is not concerned.
  *

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "route/hand.h"
@@ -61,14 +62,25 @@ static enum streampool_status read(const char *text, struct sp_layout_wish *wish
         return STREAMPOOL_INVALID;
 }
 
-/* The driver's own cuMemFree would have waited, so what a program has freed is not in use as it
- * sees it. */
+/* What was freed last is kept from everybody until its pool is trimmed. */
+static void end_quarantine(int device)
+{
+        struct sp_device *each = NULL;
+
+        while (sp_config()->quarantine && (each = sp_device_each(each)))
+                if (device == SP_LAYOUT_ALL || each->ordinal == device)
+                        (void)sp_trim_device(each, 0);
+}
+
+/* The driver's own cuMemFree would have waited, so that what a program has freed is not in use as
+ * it sees it. Where the driver serves, nothing is done that the program has not asked it for. */
 static void settle_all(int device)
 {
         CUstreamCaptureMode mode;
 
         if (!sp_route_pools())
                 return;
+        end_quarantine(device);
         mode = sp_bracket_open();
         for (struct sp_context *context = sp_context_each(NULL); context;
              context = sp_context_each(context))

@@ -221,9 +221,10 @@ def at_run_time():
     alone = shimrun.run(app('relay', 'phases'), None, None, OPTIONS.driver)
     note(alone.out == 'wrong 0 mismatches 0\n', alone.out)
     last = [(0, 'direct;persistent=size-match', 'program')]
-    for layout in ('', 'subslices'):
-        label = f'relay from {layout or "the default heap"}'
-        result = run(app('relay', 'phases'), layout)
+    for layout, phases, mode, quarantine in (('', 'phases', 'pool', '0'), ('subslices', 'phases', 'pool', '0'),
+                                             ('', 'phases', 'pool', '64M'), ('', 'wait', 'observe', '0')):
+        label = f'relay from {layout or "the default heap"} {mode} {quarantine}'
+        result = run(app('relay', phases), layout, mode, STREAMPOOL_QUARANTINE=quarantine)
         note(result.out == alone.out, f'{label}: {result.out}{result.err}')
         note(said(result.report) == (None, 'program', None, last), f'{label}: {said(result.report)}')
         note(not shimrun.leaks(result.report) and not shimrun.findings(result.report), label)

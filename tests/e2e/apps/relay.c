@@ -3,6 +3,7 @@
  * Relay -- a program whose pools are cut up anew while it runs
  *
  *   relay phases   one layout after another, with what is in the way of each
+ *   relay wait     likewise, and waits for the device before each
  *   relay storm    threads allocate and free all the while
  *
  * Links nothing of streampool, and runs without it as well. Prints what is not as it should be.
@@ -26,6 +27,7 @@ static struct cu_kernels kernels;
 static CUcontext context;
 static uint32_t *mismatches;
 static _Atomic(int) wrong;
+static bool waits;
 
 /* Nothing is expected of a program that runs alone. */
 static void set(const char *text, int device, enum streampool_status wanted, const char *words)
@@ -33,6 +35,8 @@ static void set(const char *text, int device, enum streampool_status wanted, con
         enum streampool_status status;
         char why[200];
 
+        if (waits)
+                CU_OK(cu.CtxSynchronize());
         if (!streampool_set_layout)
                 return;
         status = streampool_set_layout(text, device, why, sizeof(why));
@@ -185,6 +189,7 @@ int main(int argc, char **argv)
         context = cu_start(0);
         cu_load_kernels(&kernels);
         mismatches = cu_counter(1);
+        waits = argc > 1 && !strcmp(argv[1], "wait");
         if (argc > 1 && !strcmp(argv[1], "storm"))
                 run_storm();
         else
