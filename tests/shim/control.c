@@ -200,6 +200,7 @@ Test(control, later_pools_begin_with_it)
 
 Test(control, a_device_may_have_its_own)
 {
+        CUmemoryPool pool;
         CUcontext context;
 
         must_set("exclusive:max=64M", -1);
@@ -214,6 +215,9 @@ Test(control, a_device_may_have_its_own)
         cr_expect_str_eq(layout_of(async_pool()), "exclusive:max=64M");
         must_set("direct:reclaim=4M", -1);
         cr_expect_str_eq(layout_of(sync_pool()), "direct:reclaim=4M");
+        pool = make((CUmemPoolProps){.location.id = 1});
+        cr_expect_str_eq(layout_of(sp_mempool_serving(pool, device_of(1))), "direct:reclaim=4M",
+                         "what was said of it alone counts no more");
 }
 
 Test(control, the_host_has_no_memory_for_one_and_none_has_it)
@@ -324,4 +328,15 @@ Test(control, a_window_is_open_for_pools_that_come_later)
         cr_expect_eq(live_in(async_pool(), 0), MIB);
         cr_expect_eq(set_layout("pool", -1), STREAMPOOL_IN_USE, "a heap takes nothing along");
         cr_expect(strstr(why, "with 4194304 bytes live"), "%s", why);
+}
+
+Test(control, persistent_pages_that_are_idle_are_given_back)
+{
+        must_set("direct;persistent=enforced", -1);
+        give_back(alloc(MIB));
+        synchronise();
+        cr_expect_geq(told(default_of(0), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), MIB);
+        must_set("exclusive:max=8M", -1);
+        cr_expect_eq(told(default_of(0), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
+        cr_expect_eq(drivers(default_of(0), CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
 }
