@@ -101,8 +101,13 @@ static void add_word(struct spm_text *text, const char *word)
         if (!*word)
                 word = "(nothing)";
         spm_text_word(text, "");
-        for (; *word; word++)
-                spm_text_letter(text, *word > ' ' && *word <= '~' ? *word : '?');
+        for (; *word; word++) {
+                char letter = *word;
+
+                if (letter <= ' ' || letter > '~')
+                        letter = '?';
+                spm_text_letter(text, letter);
+        }
 }
 
 static void add_place(struct spm_text *text, const struct spm_layout_error *error)

@@ -106,13 +106,18 @@ static bool is_value(enum spm_layout_fault fault)
 static void set_line(const struct reader *reader, const char *at)
 {
         const char *line = reader->text;
-        const char *newline = strchr(line, '\n');
+        const char *rest = at;
+        unsigned int number = 1;
+        const char *c;
 
-        reader->why->line = newline != NULL;
-        for (; newline && newline < at; newline = strchr(line, '\n')) {
-                reader->why->line++;
-                line = newline + 1;
-        }
+        for (c = line; c < at; c++)
+                if (*c == '\n') {
+                        number++;
+                        line = c + 1;
+                }
+        while (*rest && *rest != '\n')
+                rest++;
+        reader->why->line = number > 1 || *rest ? number : 0;
         reader->why->column = (size_t)(at - line) + 1;
 }
 
