@@ -16,7 +16,7 @@
 
 #define SP_FIGURES_POOLS   64
 #define SP_FIGURES_SHELVES 128
-#define SP_FIGURES_LAYOUTS 17
+#define SP_FIGURES_LAYOUTS 9   /* that of all, and of so many devices less one */
 #define SP_FIGURES_LAYOUT  512 /* of its text */
 
 enum sp_pool_class {
