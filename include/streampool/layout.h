@@ -200,8 +200,9 @@ enum spm_status spm_layout_preset(enum spm_preset preset, uint64_t max, struct s
  * the word shrink, of an exclusive one max and period, of a direct one reclaim can be said.
  * persistent is enabled, size-match, disabled or enforced.
  *
- * A text may have several lines, as in a file (STREAMPOOL_LAYOUT=@FILE). What # begins is a comment up to the end of its
- * line. The end of a line is as good as a semicolon, unless a comma, a colon or a = wants more:
+ * A text may have several lines, as in a file (STREAMPOOL_LAYOUT=@FILE). What # begins is a comment
+ * up to the end of its line. The end of a line is as good as a semicolon, unless a comma, a colon
+ * or a = wants more:
  *
  *   # what comes and goes
  *   sliced: page=32M, slice=1M,
