@@ -48,7 +48,7 @@ static size_t wanted_size(const struct spm_want *want, bool again)
         return enough < want->size ? 0 : enough;
 }
 
-static bool past_cap(const struct spm_pool_state *pool, uint64_t size)
+bool spm_grow_is_past_cap(const struct spm_pool_state *pool, uint64_t size)
 {
         const struct spm_pool_config *config = &pool->config;
 
@@ -195,7 +195,7 @@ static void round_up(const struct spm_block *hole, const struct spm_measure *mea
         uint64_t above = hole->address + hole->size - *to;
         uint64_t below = *from - hole->address;
 
-        if (measure->exact || measure->whole || past_cap(pool, size + more) ||
+        if (measure->exact || measure->whole || spm_grow_is_past_cap(pool, size + more) ||
             pool->reserved_bytes + size + more > measure->allowed)
                 return;
         if (above)
@@ -271,7 +271,7 @@ static enum spm_status grow_range(struct spm_model *model, const struct spm_want
         unsigned int count;
         unsigned int i;
 
-        if (past_cap(pool, plan->missing))
+        if (spm_grow_is_past_cap(pool, plan->missing))
                 return SPM_E_OUT_OF_MEMORY;
         count = cut(plan, measure, pieces, spm_actions_room(actions));
         for (i = 0; i < count; i++) {
@@ -306,11 +306,11 @@ static enum spm_status grow_anywhere(struct spm_model *model, const struct spm_w
         if (want->klass == SPM_NO_CLASS && want->align <= grain)
                 size = want->size;
         need = (size + (grain - 1)) & ~(grain - 1);
-        if (!size || need < size || past_cap(pool, need))
+        if (!size || need < size || spm_grow_is_past_cap(pool, need))
                 return SPM_E_OUT_OF_MEMORY;
         if (!pool->reserved_bytes && usual < config->initial_size)
                 usual = (config->initial_size + grain - 1) & ~(grain - 1);
-        if (usual < need || measure->exact || measure->whole || past_cap(pool, usual))
+        if (usual < need || measure->exact || measure->whole || spm_grow_is_past_cap(pool, usual))
                 usual = need;
         make_way(model, pool, request, usual, &nowhere, measure, actions);
         if (spm_actions_room(actions))

@@ -44,6 +44,9 @@ enum spm_status spm_grow_page(struct spm_model *model, struct spm_pool_state *po
                               uint64_t address, size_t size, bool last,
                               struct spm_actions *actions);
 
+/** spm_grow_is_past_cap() - would so much more be more than the pool may ever hold? */
+bool spm_grow_is_past_cap(const struct spm_pool_state *pool, uint64_t size);
+
 /** spm_grow_excess() - bytes that the pool would hold beyond what it may, if it grew by what is
  * missing now. */
 uint64_t spm_grow_excess(const struct spm_want *want, const struct spm_request *request);

@@ -13,6 +13,7 @@
 
 #include "front.h"
 #include "host.h"
+#include "magazine.h"
 #include "state.h"
 #include "trim.h"
 
@@ -60,9 +61,30 @@ static bool has_left(const struct spm_pool_state *pool, bool persistent)
         return area != NULL;
 }
 
+/* Persistent pages that nobody uses go as well; those in use stay. */
+static bool has_idle(const struct spm_pool_state *pool)
+{
+        const struct spm_area *area = pool->areas;
+
+        while (area && (!area->segment_count || !spm_block_is(area->first, SPM_BLOCK_READY) ||
+                        counts(area, false)))
+                area = area->next;
+        return area != NULL;
+}
+
+/* One that serves nothing any more is not in the way, and its owner may be long in ending it. */
+static bool has_magazine(const struct spm_pool_state *pool)
+{
+        const struct spm_magazine *magazine = pool->magazines;
+
+        while (magazine && magazine->dead)
+                magazine = magazine->next;
+        return magazine != NULL;
+}
+
 static const char *unsupported(const struct spm_pool_state *pool)
 {
-        if (pool->magazines)
+        if (has_magazine(pool))
                 return "a magazine";
         if (pool->config.large_align > pool->config.grain)
                 return "large_align above the grain";
@@ -165,31 +187,52 @@ static enum spm_status refuse(struct spm_layout_error *error, const struct spm_l
         return status;
 }
 
-enum spm_status spm_pool_install(struct spm_model *model, spm_pool id,
-                                 const struct spm_layout *layout, struct spm_layout_error *error,
-                                 struct spm_actions *actions)
+/* As far as it can be told before what is idle is given back. */
+static enum spm_status check(const struct spm_pool_state *pool, const struct spm_layout *layout,
+                             struct spm_layout_error *error)
 {
-        struct spm_pool_state *pool = spm_pool_find(model, id);
-        struct spm_layout_error why = {0};
-        uint64_t released = 0;
+        struct spm_layout_error why = {.fault = SPM_LAYOUT_UNSUPPORTED};
 
-        actions->count = 0;
         if (!pool || pool->closed)
                 return SPM_E_UNKNOWN;
         if (layout && spm_layout_check(layout, error))
                 return SPM_E_INVALID_VALUE;
         why.field = unsupported(pool);
-        why.fault = SPM_LAYOUT_UNSUPPORTED;
         if (why.field)
                 return refuse(error, &why, SPM_E_UNSUPPORTED);
         why.fault = SPM_LAYOUT_POOLS_IN_USE;
-        if (is_in_use(pool, !layout, &why))
-                return refuse(error, &why, SPM_E_IN_USE);
+        return is_in_use(pool, !layout, &why) ? refuse(error, &why, SPM_E_IN_USE) : SPM_OK;
+}
+
+enum spm_status spm_pool_may_install(const struct spm_model *model, spm_pool id,
+                                     const struct spm_layout *layout,
+                                     struct spm_layout_error *error)
+{
+        const struct spm_pool_state *pool = spm_pool_find(model, id);
+        enum spm_status status = check(pool, layout, error);
+
+        if (status == SPM_OK && (has_left(pool, !layout) || has_idle(pool)))
+                return SPM_AGAIN;
+        return status;
+}
+
+enum spm_status spm_pool_install(struct spm_model *model, spm_pool id,
+                                 const struct spm_layout *layout, struct spm_layout_error *error,
+                                 struct spm_actions *actions)
+{
+        struct spm_pool_state *pool = spm_pool_find(model, id);
+        enum spm_status status = check(pool, layout, error);
+        uint64_t released = 0;
+
+        actions->count = 0;
+        if (status)
+                return status;
         if (!spm_trim_pool(model, pool, 0, 0, &released, actions))
                 return spm_model_finish(model, SPM_AGAIN, actions);
         if (has_left(pool, !layout)) {
-                refuse(error, &why, SPM_E_IN_USE);
-                return spm_model_finish(model, SPM_E_IN_USE, actions);
+                static const struct spm_layout_error left = {.fault = SPM_LAYOUT_POOLS_IN_USE};
+
+                return spm_model_finish(model, refuse(error, &left, SPM_E_IN_USE), actions);
         }
         return spm_model_finish(model, replace(model, pool, layout), actions);
 }

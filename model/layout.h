@@ -16,7 +16,7 @@
  * shelf never has more pages than its cap allows.
  *
  * Reading order: shelf.c (pages), place.c (which free block), persist.c and routing.c (which shelf,
- * and when it grows), layout.c (installation), preset.c, layout_text.c and
+ * and when it grows), layout.c (installation), preset.c, layout_text.c, layout_print.c and
  * layout_explain.c.
  */
 

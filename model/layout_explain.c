@@ -95,18 +95,41 @@ static void add_figures(struct spm_text *text, const struct spm_layout_error *er
         }
 }
 
+/* A file may have anything in it, and this may go to a terminal. */
+static void add_word(struct spm_text *text, const char *word)
+{
+        if (!*word)
+                word = "(nothing)";
+        spm_text_word(text, "");
+        for (; *word; word++) {
+                char letter = *word;
+
+                if (letter <= ' ' || letter > '~')
+                        letter = '?';
+                spm_text_letter(text, letter);
+        }
+}
+
+static void add_place(struct spm_text *text, const struct spm_layout_error *error)
+{
+        if (is_of_shelf(error->fault) || is_of_text(error->fault))
+                spm_text_count(text, "pool", (uint64_t)error->index + 1);
+        if (error->line)
+                spm_text_count(text, "at line", error->line);
+        if (is_of_text(error->fault))
+                spm_text_count(text, error->line ? "character" : "at character", error->column);
+}
+
 void spm_layout_explain(const struct spm_layout_error *error, char *buffer, size_t size)
 {
         struct spm_text text;
 
         spm_text_start(&text, buffer, size);
-        if (is_of_shelf(error->fault) || is_of_text(error->fault))
-                spm_text_count(&text, "pool", (uint64_t)error->index + 1);
+        add_place(&text, error);
         if (is_of_text(error->fault)) {
-                spm_text_count(&text, "at character", error->at + 1);
                 if (error->field)
                         spm_text_word(&text, error->field);
-                spm_text_word(&text, error->word[0] ? error->word : "(nothing)");
+                add_word(&text, error->word);
         } else if (error->field) {
                 spm_text_word(&text, error->field);
                 if (is_of_shelf(error->fault)) {

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layout text -- layouts from text and to text
+ * Layout text -- layouts from text
  *
  * The grammar is that of spm_layout_parse(). A reader goes over the text once, and stops at the
- * first mistake, which remembers its place.
+ * first mistake, which remembers its place. What is wrong with a shelf as a whole is found at the
+ * end, so the reader remembers where each began.
  */
 
 #include <string.h>
 #include <streampool/model.h>
 
 #include "layout.h"
-#include "text.h"
+#include "layout_words.h"
 
 struct reader {
         const char *text;
         const char *at;
         struct spm_layout *layout;
         struct spm_layout_error *why;
+        const char *starts[SPM_SHELVES_MAX];
 };
-
-static const char *const persistents[] = {"enabled", "size-match", "disabled", "enforced"};
-static const char *const kinds[] = {"sliced", "exclusive", "direct"};
 
 /* words */
 
@@ -31,26 +30,41 @@ struct word {
 
 static bool is_blank(char c)
 {
-        return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+        return c == ' ' || c == '\t' || c == '\r';
 }
 
 static bool ends_word(char c)
 {
-        return !c || c == ';' || c == ':' || c == ',' || c == '=' || is_blank(c);
+        return !c || c == ';' || c == ':' || c == ',' || c == '=' || c == '#' || c == '\n' ||
+               is_blank(c);
 }
 
+/* Up to the end of the line, a comment included. */
 static void skip_blanks(struct reader *reader)
 {
         while (is_blank(*reader->at))
                 reader->at++;
+        if (*reader->at == '#')
+                while (*reader->at && *reader->at != '\n')
+                        reader->at++;
 }
 
-/* Blanks behind it are passed over, too. */
+static void skip_lines(struct reader *reader)
+{
+        skip_blanks(reader);
+        while (*reader->at == '\n') {
+                reader->at++;
+                skip_blanks(reader);
+        }
+}
+
+/* Where a word has to come, it may come on a later line. Blanks behind it are passed over, too, but
+ * not the end of the line, which ends a part of the list. */
 static struct word next_word(struct reader *reader)
 {
         struct word word;
 
-        skip_blanks(reader);
+        skip_lines(reader);
         word.start = reader->at;
         while (!ends_word(*reader->at))
                 reader->at++;
@@ -88,6 +102,25 @@ static bool is_value(enum spm_layout_fault fault)
         return fault != SPM_LAYOUT_UNKNOWN_FIELD && fault != SPM_LAYOUT_MIXED;
 }
 
+/* A text of one line has no numbers of lines. */
+static void set_line(const struct reader *reader, const char *at)
+{
+        const char *line = reader->text;
+        const char *rest = at;
+        unsigned int number = 1;
+        const char *c;
+
+        for (c = line; c < at; c++)
+                if (*c == '\n') {
+                        number++;
+                        line = c + 1;
+                }
+        while (*rest && *rest != '\n')
+                rest++;
+        reader->why->line = number > 1 || *rest ? number : 0;
+        reader->why->column = (size_t)(at - line) + 1;
+}
+
 static bool stop(const struct reader *reader, enum spm_layout_fault fault, struct word word)
 {
         struct spm_layout_error *why = reader->why;
@@ -99,6 +132,7 @@ static bool stop(const struct reader *reader, enum spm_layout_fault fault, struc
         why->field = is_value(fault) ? why->field : NULL;
         why->index = reader->layout->count;
         why->at = (size_t)(word.start - reader->text);
+        set_line(reader, word.start);
         memcpy(why->word, word.start, length);
         why->word[length] = '\0';
         return false;
@@ -156,29 +190,6 @@ static bool read_size(const struct reader *reader, struct word word, uint64_t *s
 
 /* fields */
 
-struct field {
-        const char *name;
-        enum spm_shelf_kind kind;
-        size_t offset; /* in struct spm_shelf_config */
-        bool may_be_zero;
-};
-
-static const struct field fields[] = {
-        {"page", SPM_SHELF_SLICED, offsetof(struct spm_shelf_config, page), false},
-        {"slice", SPM_SHELF_SLICED, offsetof(struct spm_shelf_config, slice), false},
-        {"cap", SPM_SHELF_SLICED, offsetof(struct spm_shelf_config, cap), false},
-        {"max", SPM_SHELF_EXCLUSIVE, offsetof(struct spm_shelf_config, max), false},
-        {"period", SPM_SHELF_EXCLUSIVE, offsetof(struct spm_shelf_config, period), true},
-        {"reclaim", SPM_SHELF_DIRECT, offsetof(struct spm_shelf_config, reclaim), false},
-};
-
-#define FIELDS (sizeof(fields) / sizeof(fields[0]))
-
-static uint64_t *field_of(struct spm_shelf_config *shelf, const struct field *field)
-{
-        return (uint64_t *)(void *)((char *)shelf + field->offset);
-}
-
 /* @said: a bit a field, so that one that is said twice is noticed, whatever its value. */
 static bool read_field(struct reader *reader, struct spm_shelf_config *shelf, unsigned int *said)
 {
@@ -190,11 +201,12 @@ static bool read_field(struct reader *reader, struct spm_shelf_config *shelf, un
                 shelf->shrink = true;
                 return true;
         }
-        while (i < FIELDS && (fields[i].kind != shelf->kind || !is(name, fields[i].name)))
+        while (i < SPM_LAYOUT_FIELDS &&
+               (spm_layout_fields[i].kind != shelf->kind || !is(name, spm_layout_fields[i].name)))
                 i++;
-        if (i == FIELDS)
+        if (i == SPM_LAYOUT_FIELDS)
                 return stop(reader, SPM_LAYOUT_UNKNOWN_FIELD, name);
-        reader->why->field = fields[i].name;
+        reader->why->field = spm_layout_fields[i].name;
         if (*said & 1u << i)
                 return stop(reader, SPM_LAYOUT_TWICE, name);
         *said |= 1u << i;
@@ -203,9 +215,9 @@ static bool read_field(struct reader *reader, struct spm_shelf_config *shelf, un
         name = next_word(reader);
         if (!read_size(reader, name, &size))
                 return false;
-        if (!size && !fields[i].may_be_zero)
+        if (!size && !spm_layout_fields[i].may_be_zero)
                 return stop(reader, SPM_LAYOUT_ZERO_SIZE, name);
-        *field_of(shelf, &fields[i]) = size;
+        *spm_layout_field_of(shelf, &spm_layout_fields[i]) = size;
         return true;
 }
 
@@ -226,6 +238,7 @@ static bool read_shelf(struct reader *reader, enum spm_shelf_kind kind, struct w
                         if (!read_field(reader, &shelf, &said))
                                 return false;
                 } while (take(reader, ','));
+        reader->starts[reader->layout->count] = word.start;
         reader->layout->shelves[reader->layout->count++] = shelf;
         return true;
 }
@@ -239,8 +252,10 @@ static bool read_preset(struct reader *reader, enum spm_preset preset, struct wo
                 return stop(reader, SPM_LAYOUT_MIXED, word);
         if (take(reader, '=') && !read_size(reader, next_word(reader), &max))
                 return false;
-        if (spm_layout_preset(preset, max, reader->layout, reader->why))
+        if (spm_layout_preset(preset, max, reader->layout, reader->why)) {
+                set_line(reader, word.start);
                 return false;
+        }
         reader->layout->persistent = persistent;
         return true;
 }
@@ -248,7 +263,7 @@ static bool read_preset(struct reader *reader, enum spm_preset preset, struct wo
 static bool read_persistent(struct reader *reader, bool *said)
 {
         struct word word = next_word(reader);
-        unsigned int which = find(word, persistents, SPM_PERSISTENT_ENFORCED + 1);
+        unsigned int which = find(word, spm_layout_persistents, SPM_PERSISTENT_ENFORCED + 1);
 
         reader->why->field = "persistent";
         if (*said)
@@ -263,7 +278,7 @@ static bool read_persistent(struct reader *reader, bool *said)
 static bool read_part(struct reader *reader, bool *said)
 {
         struct word word = next_word(reader);
-        unsigned int kind = find(word, kinds, SPM_SHELF_DIRECT + 1);
+        unsigned int kind = find(word, spm_layout_kinds, SPM_SHELF_DIRECT + 1);
 
         if (is(word, "persistent") && take(reader, '='))
                 return read_persistent(reader, said);
@@ -276,19 +291,19 @@ static bool read_part(struct reader *reader, bool *said)
         return stop(reader, SPM_LAYOUT_UNKNOWN_WORD, word);
 }
 
-/* A semicolon may end the text. */
+/* A semicolon may end the text, and the end of a line is as good as one. */
 static bool read_all(struct reader *reader)
 {
         bool said = false;
 
         do {
-                skip_blanks(reader);
+                skip_lines(reader);
                 reader->why->field = NULL;
                 if (!*reader->at)
                         return true;
                 if (!read_part(reader, &said))
                         return false;
-        } while (take(reader, ';'));
+        } while (take(reader, ';') || take(reader, '\n'));
         if (*reader->at)
                 return stop(reader, SPM_LAYOUT_UNKNOWN_WORD, (struct word){reader->at, 0});
         return true;
@@ -303,83 +318,11 @@ enum spm_status spm_layout_parse(const char *text, struct spm_layout *layout,
 
         if (!read_all(&reader))
                 return spm_layout_refuse(error, &why);
-        if (spm_layout_check(&read, &why))
+        if (spm_layout_check(&read, &why)) {
+                if (why.fault != SPM_LAYOUT_EMPTY_POOL_LIST && !read.preset)
+                        set_line(&reader, reader.starts[why.index]);
                 return spm_layout_refuse(error, &why);
+        }
         memcpy(layout, &read, sizeof(*layout));
         return SPM_OK;
-}
-
-/* printing */
-
-static void add_size(struct spm_text *text, uint64_t size)
-{
-        static const char *const units[] = {"", "K", "M", "G", "T"};
-        unsigned int unit = 0;
-
-        while (size && size % 1024 == 0 && unit < 4) {
-                size /= 1024;
-                unit++;
-        }
-        spm_text_number(text, size);
-        spm_text_add(text, units[unit]);
-}
-
-static void add_shelf(struct spm_text *text, struct spm_shelf_config shelf)
-{
-        const char *before = ":";
-        unsigned int i;
-
-        spm_text_add(text, kinds[shelf.kind]);
-        for (i = 0; i < FIELDS; i++) {
-                uint64_t value = *field_of(&shelf, &fields[i]);
-
-                if (fields[i].kind != shelf.kind || !value)
-                        continue;
-                spm_text_add(text, before);
-                spm_text_add(text, fields[i].name);
-                spm_text_add(text, "=");
-                if (fields[i].may_be_zero)
-                        spm_text_number(text, value);
-                else
-                        add_size(text, value);
-                before = ",";
-        }
-        if (shelf.kind == SPM_SHELF_SLICED && shelf.shrink)
-                spm_text_add(text, ",shrink");
-}
-
-static const char *preset_of(const struct spm_layout *layout)
-{
-        switch (layout->preset) {
-        case SPM_PRESET_SUBSLICES:
-                return "subslices=";
-        case SPM_PRESET_EXCLUSIVE:
-                return "exclusive=";
-        case SPM_PRESET_NONE:
-                break;
-        }
-        return NULL;
-}
-
-bool spm_layout_print(const struct spm_layout *layout, char *buffer, size_t size)
-{
-        const char *preset = preset_of(layout);
-        struct spm_text text;
-        unsigned int i;
-
-        spm_text_start(&text, buffer, size);
-        if (preset) {
-                spm_text_add(&text, preset);
-                add_size(&text, layout->preset_max);
-        }
-        for (i = 0; i < layout->count && !preset; i++) {
-                if (i)
-                        spm_text_add(&text, ";");
-                add_shelf(&text, layout->shelves[i]);
-        }
-        if (layout->persistent) {
-                spm_text_add(&text, ";persistent=");
-                spm_text_add(&text, persistents[layout->persistent]);
-        }
-        return text.used + 1 < size;
 }

@@ -297,6 +297,16 @@ void spm_magazine_end(struct spm_model *model, struct spm_magazine *magazine)
         spm_host_free(model, magazine);
 }
 
+enum spm_status spm_magazine_retire(struct spm_model *model, spm_pool id)
+{
+        struct spm_pool_state *pool = spm_pool_find(model, id);
+
+        if (!pool)
+                return SPM_E_UNKNOWN;
+        spm_magazine_abandon(model, pool);
+        return SPM_OK;
+}
+
 /* Slots that nobody but the stream has to be asked for. */
 static struct spm_block *next_slot(struct spm_model *model, const struct spm_magazine *magazine,
                                    const struct spm_want *want)

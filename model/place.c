@@ -23,7 +23,6 @@ struct look {
         struct spm_model *model;
         const struct spm_want *want;
         struct spm_lane *own;
-        bool ready_only;
         bool more;
         bool internal;
 };
@@ -32,13 +31,13 @@ static bool try_block(const struct look *look, struct spm_block *block, struct s
 {
         if (look->more)
                 return spm_fit_by_wait(look->model, look->want, block, look->internal, fit);
-        return spm_fit_here(look->want, look->ready_only ? NULL : look->own, block, fit);
+        return spm_fit_here(look->want, look->own, block, fit);
 }
 
 /* What a stream has freed is among its open blocks; what is ready, in the pool's one heap. */
 static const struct spm_bins *own_bins(const struct look *look)
 {
-        return look->own && !look->ready_only ? spm_fit_open(look->own, look->want) : NULL;
+        return look->own ? spm_fit_open(look->own, look->want) : NULL;
 }
 
 /* Is there anything so large at all? */
@@ -147,16 +146,14 @@ static bool find(const struct look *look, const struct spm_shelf *shelf, struct 
 bool spm_place_bare(struct spm_model *model, const struct spm_want *want,
                     const struct spm_shelf *shelf, struct spm_fit *fit)
 {
-        struct look look = {.model = model, .want = want, .own = spm_fit_own_lane(want)};
+        struct spm_lane *own = spm_fit_own_lane(want);
+        struct look look = {.model = model, .want = want};
 
-        if (look.own)
-                spm_limbo_reopen(model, look.own);
-        if (want->pool->config.kind != SPM_POOL_ASYNC && look.own) {
-                look.ready_only = true;
-                if (find(&look, shelf, fit))
-                        return true;
-                look.ready_only = false;
-        }
+        if (own)
+                spm_limbo_reopen(model, own);
+        if (want->pool->config.kind != SPM_POOL_ASYNC && own && find(&look, shelf, fit))
+                return true;
+        look.own = own;
         return find(&look, shelf, fit);
 }
 

@@ -58,7 +58,8 @@ void spm_magazine_recall_stream(struct spm_model *model, struct spm_stream_state
  * beside it from now on. */
 void spm_magazine_recall_legacy(struct spm_model *model, struct spm_context_state *context);
 
-/** spm_magazine_abandon() - the pool is about to end: its magazines are empty and serve nothing. */
+/** spm_magazine_abandon() - the pool is about to end, or to get a layout: its magazines are empty
+ * and serve nothing. */
 void spm_magazine_abandon(struct spm_model *model, struct spm_pool_state *pool);
 
 /** spm_magazine_stop_all() - no owner is inside, and none gets in until spm_magazine_go_on(): for

@@ -64,13 +64,6 @@ static void shed_direct(struct spm_model *model, const struct spm_shelf *shelf, 
         }
 }
 
-static bool is_past_cap(const struct spm_pool_state *pool, uint64_t size)
-{
-        uint64_t cap = pool->config.max_size;
-
-        return cap && (pool->reserved_bytes > cap || size > cap - pool->reserved_bytes);
-}
-
 enum spm_status spm_routing_grow(struct spm_model *model, const struct spm_want *want, bool exact,
                                  struct spm_actions *actions)
 {
@@ -86,7 +79,7 @@ enum spm_status spm_routing_grow(struct spm_model *model, const struct spm_want 
                 return SPM_E_OUT_OF_MEMORY;
         if (shelf->config.kind == SPM_SHELF_DIRECT && !pool->config.release_needs_idle)
                 shed_direct(model, shelf, size, actions);
-        if (is_past_cap(pool, size))
+        if (spm_grow_is_past_cap(pool, size))
                 return SPM_E_OUT_OF_MEMORY;
         if (pool->config.range_size) {
                 address =

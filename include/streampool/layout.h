@@ -149,12 +149,15 @@ struct spm_layout_error {
         uint64_t value;
         uint64_t limit;
         uint64_t in_use;
-        size_t at;     /* in the text */
-        char word[24]; /* its beginning */
+        size_t at;         /* in the text */
+        char word[24];     /* its beginning */
+        unsigned int line; /* from 1, as the column is; of a shelf, where it begins. 0: the text has
+                            * one line, or no line is at fault */
+        size_t column;
 };
 
-/** spm_layout_explain() - one line: the shelf, the field, the value and the rule; it always ends in
- * a zero, and what does not fit is left out. */
+/** spm_layout_explain() - one line: the shelf, its line in a text of several, the field, the value
+ * and the rule; it always ends in a zero, and what does not fit is left out. */
 void spm_layout_explain(const struct spm_layout_error *error, char *text, size_t size);
 
 /** spm_layout_is_transient() - may the same call succeed later, as nothing is wrong with it? (C35)
@@ -197,6 +200,15 @@ enum spm_status spm_layout_preset(enum spm_preset preset, uint64_t max, struct s
  * the word shrink, of an exclusive one max and period, of a direct one reclaim can be said.
  * persistent is enabled, size-match, disabled or enforced.
  *
+ * A text may have several lines, as in a file (STREAMPOOL_LAYOUT=@FILE). What # begins is a comment
+ * up to the end of its line. The end of a line is as good as a semicolon, unless a comma, a colon
+ * or a = wants more:
+ *
+ *   # what comes and goes
+ *   sliced: page=32M, slice=1M,
+ *           cap=256M
+ *   direct                        # the rest
+ *
  * Return: SPM_OK, SPM_E_INVALID_VALUE; then @layout is not written.
  */
 enum spm_status spm_layout_parse(const char *text, struct spm_layout *layout,
@@ -221,12 +233,24 @@ bool spm_layout_print(const struct spm_layout *layout, char *text, size_t size);
  * was idle.
  *
  * Return: SPM_OK; SPM_AGAIN: carry out, call again; SPM_E_INVALID_VALUE (spm_layout_check());
- * SPM_E_IN_USE (POOLS_IN_USE, transient: C34); SPM_E_UNSUPPORTED (the pool has magazines, or a
- * large_align above its grain: permanent, C35); SPM_E_UNKNOWN; SPM_E_HOST_MEMORY.
+ * SPM_E_IN_USE (POOLS_IN_USE, transient: C34); SPM_E_UNSUPPORTED (the pool has magazines that
+ * were not retired, spm_magazine_retire(), or a large_align above its grain: permanent, C35);
+ * SPM_E_UNKNOWN; SPM_E_HOST_MEMORY.
  */
 enum spm_status spm_pool_install(struct spm_model *model, spm_pool pool,
                                  const struct spm_layout *layout, struct spm_layout_error *error,
                                  struct spm_actions *actions);
+
+/**
+ * spm_pool_may_install() - likewise, and nothing changes: for who installs in all of several pools
+ * or in none
+ *
+ * Return: SPM_OK: but for SPM_E_HOST_MEMORY an installation succeeds, and asks for no action;
+ * SPM_AGAIN: something that is idle has to be given back first (spm_trim()); else as above.
+ */
+enum spm_status spm_pool_may_install(const struct spm_model *model, spm_pool pool,
+                                     const struct spm_layout *layout,
+                                     struct spm_layout_error *error);
 
 /** spm_pool_layout() - as it was installed. Return: SPM_OK, SPM_E_UNKNOWN (pool, or it has none).
  */

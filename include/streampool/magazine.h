@@ -48,6 +48,11 @@ enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool, spm_str
  * removed, or is emptied by that and serves nothing any more. */
 void spm_magazine_end(struct spm_model *model, struct spm_magazine *magazine);
 
+/** spm_magazine_retire() - under the lock: all magazines of a pool are emptied and serve nothing
+ * any more, so that it can have a layout. Their owners may call them still, and end them. Return:
+ * SPM_OK, SPM_E_UNKNOWN. */
+enum spm_status spm_magazine_retire(struct spm_model *model, spm_pool pool);
+
 /** spm_magazine_alloc() - without the lock; the block is ordered as one of spm_alloc() and asks for
  * no action. @user: as of a request. Return: false if it has none, or a high mark might be passed,
  * and nothing is written: spm_alloc(), with the magazine in its request. */

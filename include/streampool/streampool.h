@@ -14,8 +14,10 @@
  *             streampool_write_report();
  *
  * All of them may be called from any thread, but not from a callback of the
- * driver. None calls the driver. Before the process uses CUDA there is nothing
- * to tell: figures are refused, and no report is written.
+ * driver. None calls the driver but streampool_set_layout(), which may have memory
+ * to give back to it and waits for what was freed. Before the process uses CUDA
+ * (a successful cuInit) there is nothing to tell, and no pool to change: figures and
+ * layouts are refused, and no report is written.
  */
 
 #include <stdbool.h>
@@ -73,6 +75,55 @@ STREAMPOOL_API void streampool_reset_peaks(void);
  * then nothing is written.
  */
 STREAMPOOL_API bool streampool_get_figures(struct streampool_figures *figures);
+
+/* layouts */
+
+enum streampool_status {
+        STREAMPOOL_OK,
+        STREAMPOOL_INVALID,     /* an argument: permanent */
+        STREAMPOOL_IN_USE,      /* transient: the same call may succeed later */
+        STREAMPOOL_UNSUPPORTED, /* permanent */
+        STREAMPOOL_NO_MEMORY,   /* of the host, for what has to be remembered: transient */
+        STREAMPOOL_NOTHING,     /* the library does nothing in this process, or not yet */
+};
+
+/**
+ * streampool_set_layout() - how pools of device memory are cut up from now on
+ * @text:   as of STREAMPOOL_LAYOUT (streampool/layout.h); NULL or "pool" for the default heap
+ * @device: by its number; -1 for all devices, whatever was said of one of them before
+ * @why:    return argument: one line on what is wrong, if anything is, else nothing; may be NULL
+ * @size:   of @why, in bytes; the line is cut there, and always ends in a zero
+ *
+ * All pools of the device get it, or none: those behind cuMemAlloc, of each context, and those
+ * behind cuMemAllocAsync. Pools that are made later begin with it. As a pool is cut up anew when
+ * nothing of it is in use, all memory from pools has to be freed before; what is persistent does
+ * not count, unless the default heap is asked for. What was freed is waited for, up to a second for
+ * each context (but with STREAMPOOL_MODE=observe, and while something captures), and what the pools
+ * hold idle goes back to the driver.
+ *
+ * Memory that is not from pools, pinned host memory among it, is not concerned.
+ *
+ * Return: OK; INVALID: @why names the field, the value and the rule; IN_USE: @why has the bytes,
+ * and all pools are as they were, but for what was idle; NO_MEMORY, likewise; UNSUPPORTED: @why
+ * says what a pool has that no layout can have, or that the library has given up; NOTHING.
+ */
+STREAMPOOL_API enum streampool_status streampool_set_layout(const char *text, int device, char *why,
+                                                            size_t size);
+
+/**
+ * streampool_persistent_enter(), streampool_persistent_leave() - a window in which what is
+ * allocated is persistent: it lies on pages of its own, apart from what comes and goes
+ * @device: by its number; -1 for all devices
+ *
+ * In pools that have a layout, and in those that get one inside the window; the default heap makes
+ * no difference. Windows nest, and are the process's, not a thread's; to leave one that was not
+ * entered with the same @device does nothing. While something captures, what is entered or left
+ * counts from the end of that on.
+ *
+ * Return: OK; INVALID: there is no such device; UNSUPPORTED: the library has given up; NOTHING.
+ */
+STREAMPOOL_API enum streampool_status streampool_persistent_enter(int device);
+STREAMPOOL_API enum streampool_status streampool_persistent_leave(int device);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Control -- the functions of streampool.h
+ * Control -- the functions of streampool.h that ask
  *
- * Exported, and the only names besides the driver's that are.
+ * Exported; with those of route/control.c, which change what pools do, the only names besides the
+ * driver's that are.
  */
 
 #define STREAMPOOL_API __attribute__((visibility("default")))

@@ -12,8 +12,11 @@
 #include <stdint.h>
 #include <streampool/model.h>
 
+#include "track/layout.h"
+
 #define SP_FIGURES_POOLS   64
 #define SP_FIGURES_SHELVES 128
+#define SP_FIGURES_LAYOUTS 9   /* that of all, and of so many devices less one */
 #define SP_FIGURES_LAYOUT  512 /* of its text */
 
 enum sp_pool_class {
@@ -47,6 +50,12 @@ struct sp_shelf_figures {
         struct spm_shelf_stats stats;
 };
 
+struct sp_layout_figures {
+        int device;                   /* SP_LAYOUT_ALL: those of which nothing else is said */
+        enum sp_layout_source source; /* who said it */
+        char text[SP_FIGURES_LAYOUT]; /* empty for the default heap */
+};
+
 struct sp_figures {
         bool observing; /* the pools are a mirror: the driver served everything */
         bool off;       /* gave up on the way, see the log */
@@ -57,7 +66,8 @@ struct sp_figures {
         unsigned int pools;
         unsigned int pools_left_out; /* that did not fit */
         struct sp_pool_figures pool[SP_FIGURES_POOLS];
-        char layout[SP_FIGURES_LAYOUT]; /* in force; empty for the default heap */
+        unsigned int layouts; /* in force, that of all first; 0: nothing was said */
+        struct sp_layout_figures layout[SP_FIGURES_LAYOUTS];
         unsigned int shelves;
         unsigned int shelves_left_out;
         struct sp_shelf_figures shelf[SP_FIGURES_SHELVES];

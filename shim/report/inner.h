@@ -125,8 +125,10 @@ void sp_leaks_text(struct sp_text *text, const struct sp_report *report);
 void sp_report_json(const struct sp_report *report, struct sp_text *text);
 void sp_report_sarif(const struct sp_report *report, struct sp_text *text);
 
-/** sp_layout_text(), sp_shelves_json() - the layout in force, and the lists of a pool. */
+/** sp_layout_text(), sp_layout_json(), sp_shelves_json() - the layouts in force, and the lists of a
+ * pool. */
 void sp_layout_text(struct sp_text *text, const struct sp_report *report);
+void sp_layout_json(struct sp_text *text, const struct sp_figures *figures);
 void sp_shelves_json(struct sp_text *text, const struct sp_figures *figures, unsigned int pool);
 
 /** sp_report_put() - into a file; to stderr if that cannot be, or if the path is "-". */

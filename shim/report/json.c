@@ -31,7 +31,7 @@ static void add_process(struct sp_text *text, const struct sp_report *report)
         sp_text_add(text, ",\n  ");
         sp_words_text(text, "backing", figures->backing);
         sp_text_add(text, ",\n  ");
-        sp_words_text(text, "layout", figures->layout[0] ? figures->layout : NULL);
+        sp_layout_json(text, figures);
         sp_text_add(text, ",\n  ");
         sp_words_text(text, "unseen", report->unseen);
         sp_text_add(text, ",\n  \"gave_up\": %s,\n  \"complete\": %s,\n",

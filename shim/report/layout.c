@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Layout -- what each pool of a layout's list held, and how often another one had to help */
+/* Layout -- which layout is in force, and who said so; what each pool of its list held, and how
+ * often another one had to help */
 
 #include "report/inner.h"
 #include "report/words.h"
@@ -77,13 +78,42 @@ static void add_spills(struct sp_text *text, const struct sp_report *report,
                     (unsigned long long)shelf->stats.spills, shelf->stats.spills == 1 ? "" : "s");
 }
 
+/* who said so */
+
+static void add_source(struct sp_text *text, enum sp_layout_source source)
+{
+        switch (source) {
+        case SP_LAYOUT_OF_NOBODY:
+                break;
+        case SP_LAYOUT_OF_ENVIRONMENT:
+                sp_text_add(text, ", by STREAMPOOL_LAYOUT");
+                break;
+        case SP_LAYOUT_OF_FILE:
+                sp_text_add(text, ", by STREAMPOOL_LAYOUT, file %s", sp_layout_path());
+                break;
+        case SP_LAYOUT_OF_PROGRAM:
+                sp_text_add(text, ", by streampool_set_layout()");
+                break;
+        }
+}
+
+static void add_layout(struct sp_text *text, const struct sp_layout_figures *layout)
+{
+        if (layout->device != SP_LAYOUT_ALL)
+                sp_text_add(text, "Layout of device %d: ", layout->device);
+        else
+                sp_text_add(text, "\nLayout ");
+        sp_text_add(text, "%s", layout->text[0] ? layout->text : "pool, the default heap");
+        add_source(text, layout->source);
+        sp_text_add(text, "\n");
+}
+
 void sp_layout_text(struct sp_text *text, const struct sp_report *report)
 {
         const struct sp_figures *figures = &report->figures;
 
-        if (!figures->layout[0])
-                return;
-        sp_text_add(text, "\nLayout %s\n", figures->layout);
+        for (unsigned int i = 0; i < figures->layouts; i++)
+                add_layout(text, &figures->layout[i]);
         if (figures->shelves)
                 sp_text_add(text, "%-*s%12s%12s%12s%12s%12s%12s%12s\n", LABEL, "", "in use",
                             "reserved", "of it used", "pages", "at most", "given back", "largest");
@@ -112,6 +142,39 @@ static void add_json(struct sp_text *text, const struct sp_shelf_figures *shelf)
                 sp_text_add(text, ", \"pages_most\": null}");
         else
                 sp_text_add(text, ", \"pages_most\": %llu}", (unsigned long long)stats->pages_most);
+}
+
+static void add_said(struct sp_text *text, const struct sp_layout_figures *layout)
+{
+        static const char *const words[] = {
+                [SP_LAYOUT_OF_NOBODY] = NULL,
+                [SP_LAYOUT_OF_ENVIRONMENT] = "environment",
+                [SP_LAYOUT_OF_FILE] = "file",
+                [SP_LAYOUT_OF_PROGRAM] = "program",
+        };
+
+        sp_words_text(text, "layout", layout->text[0] ? layout->text : NULL);
+        sp_text_add(text, ", ");
+        sp_words_text(text, "layout_set_by", words[layout->source]);
+}
+
+void sp_layout_json(struct sp_text *text, const struct sp_figures *figures)
+{
+        static const struct sp_layout_figures none;
+        const struct sp_layout_figures *all = figures->layouts ? &figures->layout[0] : &none;
+
+        add_said(text, all);
+        sp_text_add(text, ",\n  ");
+        sp_words_text(text, "layout_file",
+                      all->source == SP_LAYOUT_OF_FILE ? sp_layout_path() : NULL);
+        sp_text_add(text, ",\n  \"device_layouts\": [");
+        for (unsigned int i = 1; i < figures->layouts; i++) {
+                sp_text_add(text, "%s{\"device\": %d, ", i > 1 ? ", " : "",
+                            figures->layout[i].device);
+                add_said(text, &figures->layout[i]);
+                sp_text_add(text, "}");
+        }
+        sp_text_add(text, "]");
 }
 
 void sp_shelves_json(struct sp_text *text, const struct sp_figures *figures, unsigned int pool)

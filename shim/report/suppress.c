@@ -11,23 +11,18 @@
 
 #include "report/suppress.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/config.h"
+#include "base/file.h"
 #include "base/log.h"
-
-/* Of the size of a thousand long rules; a larger file is something else, named by mistake. */
-#define FILE_MAX (1 << 20)
 
 /* On pages of its own. */
 struct desk {
         struct sp_rules rules;
-        char text[FILE_MAX + 1];
+        char text[SP_FILE_MAX + 1];
 };
 
 /* Written once, before findings are made. */
@@ -182,36 +177,6 @@ static void warn_of_line(const char *message)
         sp_log(SP_LOG_WARNING, "%s; the line is left out", message);
 }
 
-/* Return: NULL, or why not. A pipe is refused: its writer may be waiting for the program. fstat()
- * would say so too, but is a name that old C libraries do not have. */
-static const char *read_file(const char *path, char *text, size_t *length)
-{
-        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        const char *why = NULL;
-        size_t done = 0;
-
-        if (fd < 0)
-                return strerror(errno);
-        if (lseek(fd, 0, SEEK_CUR) < 0)
-                why = "it is no regular file";
-        while (!why) {
-                ssize_t n = read(fd, text + done, FILE_MAX + 1 - done);
-
-                if (n == 0)
-                        break;
-                if (n > 0)
-                        done += (size_t)n;
-                else if (errno != EINTR)
-                        why = strerror(errno);
-                if (done > FILE_MAX)
-                        why = "it is larger than 1 MiB";
-        }
-        close(fd);
-        if (!why)
-                *length = done;
-        return why;
-}
-
 void sp_suppress_start(void)
 {
         const char *path = sp_config()->suppress;
@@ -224,7 +189,7 @@ void sp_suppress_start(void)
         desk = mmap(NULL, sizeof(*desk), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (desk != MAP_FAILED)
-                why = read_file(path, desk->text, &length);
+                why = sp_file_read(path, desk->text, &length);
         if (why) {
                 sp_log(SP_LOG_ERROR, "STREAMPOOL_SUPPRESS=%s cannot be read: %s", path, why);
                 if (desk != MAP_FAILED)

@@ -102,6 +102,25 @@ static void add_async(struct sp_figures *figures, const struct sp_device *device
         sp_model_leave();
 }
 
+/* With the model's lock held. The first is there whenever another one is. */
+static void add_layouts(struct sp_figures *figures)
+{
+        for (int device = SP_LAYOUT_ALL; device < sp_layout_devices(); device++) {
+                const struct sp_layout_wish *wish = sp_layout_of(device);
+                struct sp_layout_figures *said = &figures->layout[figures->layouts];
+
+                if ((!wish && device >= 0) || figures->layouts == SP_FIGURES_LAYOUTS)
+                        continue;
+                said->device = device;
+                said->source = wish ? wish->source : SP_LAYOUT_OF_NOBODY;
+                if (wish && !wish->is_heap)
+                        (void)spm_layout_print(&wish->layout, said->text, sizeof(said->text));
+                figures->layouts++;
+        }
+        if (figures->layouts == 1 && !figures->layout[0].source)
+                figures->layouts = 0;
+}
+
 void sp_route_figures(struct sp_figures *figures)
 {
         struct spm_model *model;
@@ -111,12 +130,11 @@ void sp_route_figures(struct sp_figures *figures)
         figures->backing = backing_name();
         figures->driver_path = sp_driver_path();
         figures->driver_version = sp_state_driver_version();
-        if (sp_layout())
-                (void)spm_layout_print(sp_layout(), figures->layout, sizeof(figures->layout));
 
         model = sp_model_enter_bounded();
         if (!model)
                 return;
+        add_layouts(figures);
         for (struct sp_context *context = sp_context_each(NULL); context;
              context = sp_context_each(context)) {
                 unsigned int index = 0;

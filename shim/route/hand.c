@@ -15,6 +15,15 @@ __thread struct sp_hands *sp_hands __attribute__((tls_model("initial-exec")));
 /* Atomic. */
 static _Atomic(struct sp_seat *) all_hands;
 
+/* Atomic. */
+static atomic_uint retirements;
+
+void sp_hands_retired(void)
+{
+        atomic_fetch_add(&retirements, 1);
+        sp_epoch_end();
+}
+
 static void empty(struct sp_hand *hand)
 {
         if (hand->magazine) {
@@ -56,6 +65,7 @@ static struct sp_hands *settle(void)
 struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsigned int epoch)
 {
         uintptr_t key = sp_hand_key(stream->handle, stream->context->handle);
+        unsigned int retired = atomic_load(&retirements);
         struct sp_hands *own = sp_hands;
         struct sp_hand *hand;
 
@@ -66,7 +76,8 @@ struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsi
         if (!own)
                 return NULL;
         hand = sp_hand_place(own, key);
-        if (hand->key == key && hand->number == stream->model && hand->pool == pool) {
+        if (hand->key == key && hand->number == stream->model && hand->pool == pool &&
+            hand->retirements == retired) {
                 hand->epoch = epoch;
                 return hand->magazine;
         }
@@ -77,6 +88,7 @@ struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsi
         *hand = (struct sp_hand){
                 .key = key,
                 .epoch = epoch,
+                .retirements = retired,
                 .stream = stream,
                 .number = stream->model,
                 .pool = pool,

@@ -9,7 +9,7 @@
  * (streampool/magazine.h): the pair of calls that matters most then takes no lock,
  * calls nobody, and shares no line of memory with other threads. What it holds
  * counts as pending, and goes back when memory is short, when the stream or the
- * pool ends, or the thread.
+ * pool ends, or the thread, and when the pool is to have a layout.
  *
  * All that was found out on the way to a magazine stands as long as the epoch does
  * (sp_epoch): that the handle means this stream, that its context is well, which
@@ -39,6 +39,7 @@ struct sp_hand {
         uintptr_t key; /* of the stream; 0: none */
         unsigned int epoch;
         unsigned int envied;           /* times that another stream would have had this place */
+        unsigned int retirements;      /* there had been so many when the magazine was made */
         struct spm_magazine *magazine; /* NULL: there is none to be had */
         struct sp_stream *stream;
         spm_stream number;
@@ -123,5 +124,9 @@ static inline bool sp_hand_free(struct sp_hand *hand, CUdeviceptr address)
  * Return: NULL if this thread has no place for another stream, or none is to be had.
  */
 struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsigned int epoch);
+
+/** sp_hands_retired() - magazines of pools were retired in the model: threads ask for others before
+ * they allocate again, as the pools may have been given a layout, or be rid of it. */
+void sp_hands_retired(void);
 
 #endif

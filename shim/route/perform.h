@@ -64,6 +64,10 @@ bool sp_serve(spm_pool pool, spm_stream stream, size_t size, size_t extra,
  */
 bool sp_relieve(void);
 
+/** sp_settle() - everything freed in the context so far becomes ready, if it is done soon. Return:
+ * is it? */
+bool sp_settle(struct sp_context *context);
+
 /** sp_relieve_device() - the same for one device; false for NULL. What @spared holds ready by then
  * stays (0: no pool is spared). */
 bool sp_relieve_device(struct sp_device *device, spm_pool spared);

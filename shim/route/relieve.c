@@ -78,8 +78,7 @@ static CUresult wait_for_all(struct sp_context *context)
         return result;
 }
 
-/* Everything freed in the context so far becomes ready, if it is done soon. Return: is it? */
-static bool settle(struct sp_context *context)
+bool sp_settle(struct sp_context *context)
 {
         struct spm_scope scope = {SPM_SCOPE_CONTEXT, context->model};
         struct spm_actions actions;
@@ -141,7 +140,7 @@ bool sp_relieve_host(void)
                 unsigned int index = 0;
                 spm_pool pool;
 
-                if (!holds_pinned(context) || !settle(context))
+                if (!holds_pinned(context) || !sp_settle(context))
                         continue;
                 while ((pool = sp_pinned_each(context, &index)))
                         released += sp_trim_pool(pool, 0);
@@ -164,7 +163,7 @@ bool sp_relieve_device(struct sp_device *device, spm_pool spared)
              context = sp_context_each(context))
                 if (is_pooled_on(context, device) && sp_route_may_act() &&
                     (has_pending(context->sync_pool) || has_any_pending(device)))
-                        settle(context);
+                        sp_settle(context);
         released = sp_trim_device(device, spared);
         sp_bracket_close(mode);
         sp_log(SP_LOG_INFO, "device %d is short of memory: gave %zu MiB back", device->ordinal,

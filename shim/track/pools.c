@@ -60,9 +60,7 @@ static bool create(struct spm_pool_config *wish, spm_pool *pool)
 
         sp_held_tally(wish);
         model = sp_model_enter();
-        done = spm_pool_create(model, wish, pool) == SPM_OK;
-        if (done)
-                sp_layout_install(model, *pool);
+        done = sp_layout_make_pool(model, wish, pool);
         sp_model_leave();
         return done;
 }

@@ -47,14 +47,19 @@ void sp_quiet_end(void)
                 sched_yield();
 }
 
-/* A percentage is one of what the driver has, not of what we say it has. */
-static void set_limits(const struct sp_config *config)
+static int count_devices(void)
 {
         int count = 0;
 
-        sp_limit_set(SP_LIMIT_HOST, config->pinned_limit, 0);
         if (!sp_driver.cuDeviceGetCount || sp_driver.cuDeviceGetCount(&count) != CUDA_SUCCESS)
-                return;
+                return 0;
+        return count;
+}
+
+/* A percentage is one of what the driver has, not of what we say it has. */
+static void set_limits(const struct sp_config *config, int count)
+{
+        sp_limit_set(SP_LIMIT_HOST, config->pinned_limit, 0);
         for (int i = 0; i < count && i < SP_LIMITS; i++) {
                 struct sp_amount cap = sp_limits_of(&config->limit, (unsigned int)i);
                 struct sp_amount soft = sp_limits_of(&config->soft_limit, (unsigned int)i);
@@ -90,13 +95,14 @@ bool sp_state_start(void)
                 .fence = sp_barrier_start() ? fence : NULL,
                 .pause = pause_for_others,
         };
+        int devices = count_devices();
 
         if (!sp_driver.cuDriverGetVersion ||
             sp_driver.cuDriverGetVersion(&driver_version) != CUDA_SUCCESS)
                 driver_version = 0;
-        set_limits(config);
+        set_limits(config, devices);
         sp_fault_start(config->fault);
-        sp_layout_start(config->layout);
+        sp_layout_start(config->layout, devices);
         return sp_model_make(&wish);
 }
 

@@ -2,7 +2,8 @@
 /*
  * Layout text -- does what is said of layouts' texts hold of this one?
  *
- * A text is refused with a reason that names a place in it, and nothing is written; or it is a
+ * A text is refused with a reason that names a place in it, and nothing is written; of several
+ * lines, the line and the column of that place. Or it is a
  * layout that can be checked, printed, read again as the same, and installed.
  */
 
@@ -13,6 +14,23 @@
 #include <streampool/model.h>
 
 #define PRINTED 20000 /* of the longest list there can be */
+
+/* The column is of the place, or of a shelf, where only the line matters. */
+static bool is_in_line(const char *text, const struct spm_layout_error *error)
+{
+        const char *line = text;
+        unsigned int i;
+
+        if (!error->line)
+                return !strchr(text, '\n') || error->fault == SPM_LAYOUT_EMPTY_POOL_LIST;
+        for (i = 1; i < error->line; i++) {
+                line = strchr(line, '\n');
+                if (!line++)
+                        return false;
+        }
+        return error->column - 1 <= strcspn(line, "\n") &&
+               (!error->word[0] || line + error->column - 1 == text + error->at);
+}
 
 static const char *check_refusal(const char *text, const struct spm_layout *layout,
                                  const struct spm_layout_error *error)
@@ -28,6 +46,8 @@ static const char *check_refusal(const char *text, const struct spm_layout *layo
                 return "a refusal without a reason";
         if (error->word[0] && strncmp(text + error->at, error->word, strlen(error->word)))
                 return "the word is not where it is said to be";
+        if (!is_in_line(text, error))
+                return "the line is another";
         spm_layout_explain(error, why, sizeof(why));
         if (!why[0] || strlen(why) >= sizeof(why))
                 return "a reason without words";

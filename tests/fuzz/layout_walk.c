@@ -76,10 +76,11 @@ static void add_list(char *text)
 
 static void add_anything(char *text)
 {
-        static const char *const words[] = {
-                "persistent=", "size-match", "enforced", "enabled", "disabled", "subslices",
-                "exclusive",   "sliced",     ";",        ";",       ":",        ",",
-                "=",           " ",          "shrink",   "\n",      "direct",   "page"};
+        static const char *const words[] = {"persistent=", "size-match", "enforced",  "enabled",
+                                            "disabled",    "subslices",  "exclusive", "sliced",
+                                            ";",           ";",          ":",         ",",
+                                            "=",           " ",          "shrink",    "\n",
+                                            "direct",      "page",       "#",         "# a\n"};
 
         if (pick(4))
                 add(text, words[pick(sizeof(words) / sizeof(words[0]))]);
@@ -95,7 +96,7 @@ static void make(char *text)
         while (count--) {
                 if (pick(3)) {
                         add_list(text);
-                        add(text, pick(8) ? ";" : "");
+                        add(text, pick(8) ? pick(4) ? ";" : "\n" : "");
                 } else if (pick(2)) {
                         add(text, "persistent=size-match;");
                 } else {

@@ -18,7 +18,7 @@ import tempfile
 
 SKIP = 77
 STRICT = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
-SUITES = ("beside", "example", "header_c", "header_cxx", "others", "package", "symbols")
+SUITES = ("at_run_time", "beside", "example", "header_c", "header_cxx", "others", "package", "symbols")
 OPTIONS = None
 WRONG = []
 
@@ -158,6 +158,24 @@ def others(installed):
                 call(compiler, *STRICT, source("examples", name + ".c"), *libraries, "-o", program)
                 said = call(program, env=libraries_at(installed.libraries() if libraries is flags else None))
                 note(said == wanted, f"{compiler}, {libraries}: {name} says\n{said}")
+
+
+def at_run_time(installed):
+    """tests/examples/layouts_at_run_time.c talks to an installed shim, and does without."""
+    sys.path.insert(0, source("e2e"))
+    import shimrun
+
+    with open(source("library", "layouts_at_run_time.txt"), encoding="utf-8") as file:
+        wanted = file.read()
+    shim = installed.find("libstreampool_shim.so")
+    program = os.path.join(installed.folder, "layouts_at_run_time")
+    for compiler in compilers("cc", "gcc", "clang"):
+        call(compiler, *STRICT, source("examples", "layouts_at_run_time.c"), *installed.package("--cflags"), "-ldl",
+             "-o", program)  # fmt: skip
+        for preload, words in ((None, "done\n"), (shim, wanted)):
+            run = shimrun.run([program], preload, driver=OPTIONS.driver)
+            note(run.status == 0 and run.out == words, f"{compiler}, {preload}: {run.status}\n{run.out}{run.err}")
+        note(not shimrun.leaks(run.report), f"leaks: {shimrun.leaks(run.report)}")
 
 
 def header_c(installed):

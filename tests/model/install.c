@@ -138,6 +138,87 @@ Test(install, what_cannot_have_a_layout_never_can)
         cr_expect_str_eq(error.field, "large_align above the grain");
 }
 
+/* Its owner may not notice for long, and may end it long after. */
+Test(install, magazines_that_are_retired_are_not_in_the_way)
+{
+        struct spm_pool_config config = {.kind = SPM_POOL_ASYNC,
+                                         .range_base = (uint64_t)1 << 42,
+                                         .range_size = (uint64_t)1 << 36};
+        struct spm_allocation block;
+        struct spm_magazine *magazine, *again;
+        spm_pool pool = bench_pool(config);
+        uint64_t held = bench_alloc(pool, bench.s, KIB);
+
+        cr_assert_eq(spm_magazine_new(bench.model, pool, bench.s, &magazine), SPM_OK);
+        cr_assert(spm_magazine_free(magazine, held, 0, NULL));
+        cr_expect_eq(spm_magazine_retire(bench.model, 99), SPM_E_UNKNOWN);
+        cr_expect_eq(spm_magazine_retire(bench.model, pool), SPM_OK);
+        cr_expect_not(spm_magazine_alloc(magazine, KIB, 0, &block), "it serves nothing any more");
+        cr_expect_eq(shelves_install(pool, "direct", &error), SPM_E_IN_USE);
+        cr_expect_eq(error.value, 0);
+        cr_expect_gt(error.limit, 0, "what it held is freed, and not complete");
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_WAIT);
+        cr_expect_eq(shelves_install(pool, "direct", &error), SPM_OK);
+        held = bench_alloc(pool, bench.s, KIB);
+        cr_expect_not(spm_magazine_free(magazine, held, 0, NULL));
+        shelves_free(held);
+        bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_WAIT);
+        cr_expect_eq(shelves_install(pool, NULL, &error), SPM_OK);
+        cr_assert_eq(spm_magazine_new(bench.model, pool, bench.s, &again), SPM_OK);
+        spm_magazine_end(bench.model, magazine);
+        cr_expect_eq(shelves_install(pool, "direct", &error), SPM_E_UNSUPPORTED,
+                     "there is another");
+        spm_magazine_end(bench.model, again);
+        cr_expect(spm_check(bench.model, NULL, 0));
+}
+
+Test(install, may_be_asked_about_before)
+{
+        spm_pool pool = shelves_pool_of(SPM_POOL_ASYNC, "direct");
+        uint64_t held = bench_alloc(pool, bench.s, MIB);
+        struct spm_actions actions;
+        uint64_t released = 0;
+        uint64_t hash = spm_hash(bench.model);
+
+        cr_expect_eq(spm_pool_may_install(bench.model, 99, NULL, &error), SPM_E_UNKNOWN);
+        cr_expect_eq(spm_pool_may_install(bench.model, pool, NULL, &error), SPM_E_IN_USE);
+        cr_expect_eq(error.value, MIB);
+        cr_expect_eq(spm_pool_may_install(bench.model, pool, &(struct spm_layout){0}, &error),
+                     SPM_E_INVALID_VALUE);
+        cr_expect_eq(spm_hash(bench.model), hash);
+        shelves_free(held);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        cr_expect_eq(spm_pool_may_install(bench.model, pool, NULL, &error), SPM_AGAIN,
+                     "a page is idle");
+        cr_assert_eq(spm_trim(bench.model, pool, 0, &released, &actions), SPM_OK);
+        bench_do(&actions, NULL);
+        cr_expect_eq(spm_pool_may_install(bench.model, pool, NULL, &error), SPM_OK);
+        cr_expect_eq(spm_pool_install(bench.model, pool, NULL, &error, &actions), SPM_OK);
+        cr_expect_eq(actions.count, 0);
+}
+
+Test(install, persistent_pages_that_are_idle_go_first)
+{
+        spm_pool pool = shelves_pool_of(SPM_POOL_ASYNC, "direct;persistent=enforced");
+        uint64_t idle = bench_alloc(pool, bench.s, MIB);
+        struct spm_layout layout;
+        struct spm_actions actions;
+        uint64_t released = 0;
+
+        cr_assert_eq(spm_layout_parse("direct", &layout, NULL), SPM_OK);
+        bench_alloc(pool, bench.s, 4 * MIB);
+        cr_expect_eq(spm_pool_may_install(bench.model, pool, &layout, &error), SPM_OK);
+        shelves_free(idle);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        cr_expect_eq(spm_pool_may_install(bench.model, pool, &layout, &error), SPM_AGAIN);
+        cr_assert_eq(spm_trim(bench.model, pool, 0, &released, &actions), SPM_OK);
+        bench_do(&actions, NULL);
+        cr_expect_eq(spm_pool_may_install(bench.model, pool, &layout, &error), SPM_OK);
+        cr_expect_eq(spm_pool_install(bench.model, pool, &layout, &error, &actions), SPM_OK);
+        cr_expect_eq(actions.count, 0);
+        cr_expect_eq(shelves_stats(pool, 1).live_blocks, 1);
+}
+
 Test(install, a_wrong_layout_changes_nothing)
 {
         struct spm_layout layout = {.count = 1};

@@ -85,6 +85,10 @@ ParameterizedTestParameters(layout_text, is_printed)
                 {"exclusive=3G;persistent=enforced", "exclusive=3G;persistent=enforced"},
                 {"subslices", "subslices=1G"},
                 {"persistent=disabled ; subslices = 4097M", "subslices=4097M;persistent=disabled"},
+                {"\n# all of it\n\tsliced : page=2M, # a grain\r\n\n cap=8M#\ndirect\n\n"
+                 "persistent=\nenforced",
+                 "sliced:page=2M,cap=8M;direct;persistent=enforced"},
+                {"direct;# ; sliced\n\nexclusive:\nmax=1M # at the end", "direct;exclusive:max=1M"},
         };
 
         return cr_make_param_array(struct text, rows, sizeof(rows) / sizeof(rows[0]));
@@ -176,6 +180,22 @@ ParameterizedTestParameters(layout_text, mistakes)
                  "whole list"},
                 {"direct,", SPM_LAYOUT_UNKNOWN_WORD, 1, 6,
                  "pool 2 at character 7 , is not known here"},
+                {"# none\n\n", SPM_LAYOUT_EMPTY_POOL_LIST, 0, 0, "the list has no pool"},
+                {"direct\n\n  sliced:page=\n 12Q", SPM_LAYOUT_BAD_SIZE, 1, 24,
+                 "pool 2 at line 4 character 2 page 12Q is no size such as 4096, 64K or 32M"},
+                {"bogus\n", SPM_LAYOUT_UNKNOWN_WORD, 0, 0,
+                 "pool 1 at line 1 character 1 bogus is not known here"},
+                {"direct\n;direct", SPM_LAYOUT_UNKNOWN_WORD, 1, 7,
+                 "pool 2 at line 2 character 1 ; is not known here"},
+                {"direct # one\nsliced:page=1K,\nslice=2K\ndirect",
+                 SPM_LAYOUT_SLICE_LARGER_THAN_PAGE, 1, 0,
+                 "pool 2 at line 2 slice=2048 is larger than a page, and a slice lies in one page "
+                 "page: 1024"},
+                {"#\nsubslices=127M", SPM_LAYOUT_PRESET_UNAVAILABLE, 0, 0,
+                 "at line 2 subslices is a preset that cannot be made of this size value: "
+                 "133169152 at least: 134217728"},
+                {"a\033[31mb", SPM_LAYOUT_UNKNOWN_WORD, 0, 0,
+                 "pool 1 at character 1 a?[31mb is not known here"},
                 {"subslices=127M", SPM_LAYOUT_PRESET_UNAVAILABLE, 0, 0,
                  "subslices is a preset that cannot be made of this size value: 133169152 at "
                  "least: 134217728"},

@@ -57,6 +57,7 @@ static int talk(void)
         EXPECT(!streampool_get_figures(&figures));
         streampool_reset_peaks();
         streampool_write_report();
+        EXPECT(streampool_set_layout("direct", -1, NULL, 0) == STREAMPOOL_NOTHING);
         EXPECT(find_driver());
         EXPECT(init(0) == 0 && get_device(&device, 0) == 0 && retain(&context, device) == 0);
         EXPECT(set_current(context) == 0 && alloc(&pointer, BYTES) == 0);
@@ -69,6 +70,9 @@ static int talk(void)
         streampool_reset_peaks();
         EXPECT(streampool_get_figures(&figures));
         EXPECT(figures.live_high == 0 && figures.requested_high == 0);
+        EXPECT(streampool_set_layout("direct", -1, NULL, 0) == STREAMPOOL_OK);
+        EXPECT(streampool_persistent_enter(-1) == STREAMPOOL_OK);
+        EXPECT(streampool_persistent_leave(-1) == STREAMPOOL_OK);
         puts("report now");
         fflush(stdout);
         streampool_write_report();
@@ -83,5 +87,8 @@ int main(int count, char **arguments)
         EXPECT(!streampool_get_figures == !is_present);
         EXPECT(!streampool_reset_peaks == !is_present);
         EXPECT(!streampool_write_report == !is_present);
+        EXPECT(!streampool_set_layout == !is_present);
+        EXPECT(!streampool_persistent_enter == !is_present);
+        EXPECT(!streampool_persistent_leave == !is_present);
         return is_present ? talk() : 0;
 }

@@ -199,7 +199,10 @@ uint64_t sp_route_stream_handle(uint64_t number)
 /* Of the second pool two lists were asked: one has a cap, and was full; the other has no page. */
 static void lay_out(struct sp_figures *figures)
 {
-        strcpy(figures->layout, "sliced:page=32M,cap=64M;direct");
+        figures->layouts = 2;
+        figures->layout[0] = (struct sp_layout_figures){SP_LAYOUT_ALL, SP_LAYOUT_OF_ENVIRONMENT,
+                                                        "sliced:page=32M,cap=64M;direct"};
+        figures->layout[1] = (struct sp_layout_figures){1, SP_LAYOUT_OF_PROGRAM, ""};
         figures->shelf[0] = (struct sp_shelf_figures){
                 .pool = 1,
                 .stats = {.kind = SPM_SHELF_SLICED,

@@ -88,6 +88,7 @@ struct magazine {
         struct spm_magazine *it; /* NULL: none */
         int pool;
         int stream;
+        bool retired;
 };
 
 struct ops {
@@ -176,6 +177,7 @@ void ops_own(struct ops *ops, const struct spm_allocation *allocation, int pool,
 /* magazines: NULL or false if there is none for it, or nothing comes of it */
 
 struct spm_magazine *ops_magazine_of(struct ops *ops, int pool, int stream);
+void ops_retire(struct ops *ops, int pool);
 bool ops_magazine_alloc(struct ops *ops, int pool, int stream, size_t size);
 bool ops_magazine_free(struct ops *ops, const struct block *block, int stream,
                        struct spm_allocation *freed);

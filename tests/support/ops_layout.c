@@ -42,20 +42,36 @@ static void check_left(struct ops *ops, int pool, unsigned int persistent)
                            (unsigned long long)ops->used[pool]);
 }
 
+/* What is idle has to be given back first, and who knows what comes then. */
+static bool is_foreseen(enum spm_status foreseen, enum spm_status status, unsigned int actions)
+{
+        if (foreseen == SPM_AGAIN)
+                return status == SPM_OK || status == SPM_AGAIN || status == SPM_E_IN_USE ||
+                       status == SPM_E_HOST_MEMORY;
+        return !actions && (status == foreseen || status == SPM_E_HOST_MEMORY);
+}
+
 void ops_install(struct ops *ops, int pool)
 {
         static struct spm_layout layout;
         struct world *world = &ops->world;
-        const char *text = texts[ops_choose(ops, TEXTS)];
+        int choice = ops_choose(ops, TEXTS);
+        const char *text = texts[choice];
         struct spm_layout_error error;
         struct spm_actions actions;
-        enum spm_status status;
+        enum spm_status foreseen, status;
 
         if (text && spm_layout_parse(text, &layout, &error))
                 world_fail(world, "%s is refused", text);
+        if (choice % 2)
+                ops_retire(ops, pool);
         do {
+                foreseen = spm_pool_may_install(world->model, world->pools[pool],
+                                                text ? &layout : NULL, &error);
                 status = spm_pool_install(world->model, world->pools[pool], text ? &layout : NULL,
                                           &error, &actions);
+                if (!is_foreseen(foreseen, status, actions.count))
+                        world_fail(world, "C34: foreseen was %s", spm_status_name(foreseen));
                 world_perform(world, &actions, OPS_NO_CAUSE, NULL);
         } while (status == SPM_AGAIN && !world->failure[0]);
         world_trace(world, "pool %d gets the layout %s: %s", pool, text ? text : "(none)",

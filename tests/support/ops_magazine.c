@@ -58,15 +58,16 @@ bool ops_magazine_free(struct ops *ops, const struct block *block, int stream,
         return true;
 }
 
-/* Whose stream or pool is gone serves nothing; nobody takes a block twice, from inside, or for an
- * old owner. */
+/* Whose stream or pool is gone, or that is retired, serves nothing; nobody takes a block twice,
+ * from inside, or for an old owner. */
 static void try_mistakes(struct ops *ops, const struct magazine *magazine)
 {
         struct world *world = &ops->world;
         const struct block *block = ops_choose_block(ops);
         uint64_t hash = spm_hash(world->model);
         struct spm_allocation allocation;
-        bool gone = world->pool_gone[magazine->pool] || world->streams[magazine->stream].retired ||
+        bool gone = magazine->retired || world->pool_gone[magazine->pool] ||
+                    world->streams[magazine->stream].retired ||
                     world->context_gone[world_context_of(world, magazine->stream)];
 
         if (gone && spm_magazine_alloc(magazine->it, 512, 0, &allocation))
@@ -124,6 +125,17 @@ static void begin(struct ops *ops, struct magazine *magazine)
         } else if (status == SPM_OK) {
                 world_fail(world, "a magazine of a pool or stream that can have none");
         }
+}
+
+void ops_retire(struct ops *ops, int pool)
+{
+        int i;
+
+        if (spm_magazine_retire(ops->world.model, ops->world.pools[pool]))
+                world_fail(&ops->world, "a pool that is there has no magazines to retire");
+        for (i = 0; i < MAGAZINES; i++)
+                if (ops->magazines[i].it && ops->magazines[i].pool == pool)
+                        ops->magazines[i].retired = true;
 }
 
 void op_magazine(struct ops *ops)
