@@ -75,8 +75,8 @@ bool sp_record_file_add(struct sp_record_file *file, const char *bytes, size_t l
                 file->bytes += length;
         } else {
                 file->has_ended = true;
-                sp_log(SP_LOG_ERROR, "STREAMPOOL_RECORD: %s ends after %llu bytes: %s", file->path,
-                       (unsigned long long)file->bytes, why(result));
+                sp_log(SP_LOG_ERROR, "STREAMPOOL_RECORD: it ends after %llu bytes: %s: %s",
+                       (unsigned long long)file->bytes, why(result), file->path);
         }
         pthread_setcancelstate(cancel, NULL);
         errno = saved;
@@ -134,8 +134,8 @@ bool sp_record_file_make(struct sp_record_file *file, const char *pattern)
         if (result == 0)
                 result = make(file);
         if (result < 0)
-                sp_log(SP_LOG_ERROR, "STREAMPOOL_RECORD: nothing is recorded: %s: %s",
-                       *file->path ? file->path : pattern, why(result));
+                sp_log(SP_LOG_ERROR, "STREAMPOOL_RECORD: nothing is recorded: %s: %s", why(result),
+                       *file->path ? file->path : pattern);
         errno = saved;
         return result == 0;
 }

@@ -6,6 +6,7 @@
  *   record threads ROUNDS  threads that free what others have allocated; prints what was done in
  * all record fork            calls, and half-way a child that calls, too, and ends as programs do
  *   record hold PAIRS      so many pairs, says "ready", and waits for its input to end
+ *   record full PAIRS      the same, with files of 100 KiB at most, and no input
  *   record abort           one block, and abort()
  *   record close           closes all descriptors, opens a file of its own as each, and goes on
  */
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -291,6 +293,11 @@ int main(int argc, char **argv)
                 threads();
         } else if (strcmp(way, "hold") == 0) {
                 hold(rounds);
+        } else if (strcmp(way, "full") == 0) {
+                /* The memory of the simulated driver is a file, too. */
+                pairs(1);
+                setrlimit(RLIMIT_FSIZE, &(struct rlimit){100 << 10, 100 << 10});
+                pairs(rounds - 1);
         } else if (strcmp(way, "close") == 0) {
                 close_all();
         } else if (strcmp(way, "abort") == 0) {
