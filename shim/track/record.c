@@ -164,6 +164,11 @@ static void flush_locked(void)
         unsigned int lines = 0;
         struct sp_text text;
 
+        /* The file is the parent's, and so are these events. */
+        if (sp_life_is_child()) {
+                count = 0;
+                return;
+        }
         sp_text_init(&text, desk->words, sizeof(desk->words));
         for (unsigned int i = 0; i < count; i++) {
                 if (!desk->event[i].kind)
@@ -290,7 +295,7 @@ static void withdraw(const struct sp_record_call *call)
 
 void sp_record_begin(struct sp_record_call *call)
 {
-        if (shapes[(unsigned char)call->kind].when == BEFORE && !sp_life_is_child())
+        if (shapes[(unsigned char)call->kind].when == BEFORE)
                 call->line = enter(call, CUDA_SUCCESS);
 }
 
@@ -298,8 +303,6 @@ void sp_record_end(const struct sp_record_call *call, CUresult result)
 {
         enum when when = shapes[(unsigned char)call->kind].when;
 
-        if (sp_life_is_child())
-                return;
         if (when == BEFORE && result != CUDA_SUCCESS)
                 withdraw(call);
         else if (when == AFTER || (when == SUCCESS && result == CUDA_SUCCESS))
@@ -317,7 +320,7 @@ void sp_record_work(CUstream stream, CUresult result)
 
 static bool enter_bounded(void)
 {
-        return sp_record_is_on && !sp_life_is_child() && sp_lock_take_bounded(&lock, PATIENCE_MS);
+        return sp_record_is_on && sp_lock_take_bounded(&lock, PATIENCE_MS);
 }
 
 void sp_record_flush(void)
@@ -331,7 +334,7 @@ void sp_record_flush(void)
 static void say(uint64_t times, enum sp_log_level level, const char *what)
 {
         if (times)
-                sp_log(level, "STREAMPOOL_RECORD: %llu %s", (unsigned long long)times, what);
+                sp_log(level, "STREAMPOOL_RECORD: %s: %llu", what, (unsigned long long)times);
 }
 
 void sp_record_finish(void)
@@ -341,7 +344,7 @@ void sp_record_finish(void)
         flush_locked();
         is_over = true;
         sp_lock_drop(&lock);
-        say(lost, SP_LOG_WARNING, "lines are lost");
-        say(standing, SP_LOG_WARNING, "lines are of frees that have failed");
-        say(captured, SP_LOG_INFO, "calls are left out, as a stream was capturing");
+        say(lost, SP_LOG_WARNING, "lines that are lost");
+        say(standing, SP_LOG_WARNING, "lines of frees that have failed");
+        say(captured, SP_LOG_INFO, "calls left out while a stream was capturing");
 }

@@ -200,7 +200,7 @@ class Recording(unittest.TestCase):
         self.assertTrue(len(lines) and len(lines) % BUFFER == 0)
         self.assertLessEqual(os.path.getsize(self.path), 100 << 10)
         self.assertEqual(run.err.count("File too large"), 1, run.err)
-        lost = re.search(r"STREAMPOOL_RECORD: (\d+) lines are lost", run.err)
+        lost = re.search(r"STREAMPOOL_RECORD: lines that are lost: (\d+)\n", run.err)
         self.assertEqual(len(lines) + int(lost.group(1)), 10000)
         self.packed()
 
@@ -211,7 +211,7 @@ class Recording(unittest.TestCase):
         _, errors = run.communicate("", 20)
         self.assertEqual(run.returncode, 0)
         self.assertIn("somebody else has changed it", errors)
-        self.assertIn(f"{4000 % BUFFER} lines are lost", errors)
+        self.assertIn(f"lines that are lost: {4000 % BUFFER}\n", errors)
         with open(self.path) as file:
             self.assertTrue(file.read().endswith("mine\n"))
 
