@@ -22,13 +22,12 @@
 #include "base/life.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "track/handles.h"
 #include "track/record_file.h"
 #include "track/stack.h"
 #include "track/state.h"
 
-#define LINE_MAX_BYTES 128
+#define LINE_MAX_BYTES 128 /* six numbers of 20 digits at most, and blanks */
 #define PATIENCE_MS    2000
 #define NOWHERE        UINT64_MAX
 #define OWN            (UINT64_C(1) << 63) /* no handle, which is an address, has this bit */
@@ -39,7 +38,7 @@ struct event {
         uint64_t number;
         uint64_t stream;
         uint32_t thread;
-        int result;
+        uint32_t result;
         char kind; /* 0: it was withdrawn */
 };
 
@@ -127,56 +126,69 @@ void sp_record_start(void)
         sp_log(SP_LOG_INFO, "calls are recorded in %s", file.path);
 }
 
-/* words */
+/* words: numbers by hand, as this is most of what a line costs */
 
-static void add_field(struct sp_text *text, char field, const struct event *event)
+static char *add_number(char *at, uint64_t number, unsigned int base)
+{
+        char digits[20]; /* of 64 bits in the smaller base */
+        unsigned int length = 0;
+
+        *at++ = ' ';
+        do {
+                digits[length++] = "0123456789abcdef"[number % base];
+                number /= base;
+        } while (number);
+        while (length)
+                *at++ = digits[--length];
+        return at;
+}
+
+static char *add_field(char *at, char field, const struct event *event)
 {
         switch (field) {
         case 'h':
-                sp_text_add(text, " %llx", (unsigned long long)event->handle);
-                break;
+                return add_number(at, event->handle, 16);
         case 's':
-                sp_text_add(text, " %llx", (unsigned long long)event->stream);
-                break;
+                return add_number(at, event->stream, 16);
         case 'n':
-                sp_text_add(text, " %llu", (unsigned long long)event->number);
-                break;
+                return add_number(at, event->number, 10);
         case 'd':
-                sp_text_add(text, event->handle == SP_RECORD_TO_HOST ? " DtoH" : " HtoD");
-                break;
+                return stpcpy(at, event->handle == SP_RECORD_TO_HOST ? " DtoH" : " HtoD");
         default:
-                sp_text_add(text, " %d", event->result);
+                return add_number(at, event->result, 10);
         }
 }
 
-static void add_line(struct sp_text *text, const struct event *event)
+static char *add_line(char *at, const struct event *event)
 {
-        sp_text_add(text, "%c", event->kind);
-        if (event->kind != 'k')
-                sp_text_add(text, " %llu %u", (unsigned long long)event->time, event->thread);
+        *at++ = event->kind;
+        if (event->kind != 'k') {
+                at = add_number(at, event->time, 10);
+                at = add_number(at, event->thread, 10);
+        }
         for (const char *field = shapes[(unsigned char)event->kind].fields; *field; field++)
-                add_field(text, *field, event);
-        sp_text_add(text, "\n");
+                at = add_field(at, *field, event);
+        *at++ = '\n';
+        return at;
 }
 
 static void flush_locked(void)
 {
         unsigned int lines = 0;
-        struct sp_text text;
+        char *at = desk->words;
 
         /* The file is the parent's, and so are these events. */
         if (sp_life_is_child()) {
                 count = 0;
                 return;
         }
-        sp_text_init(&text, desk->words, sizeof(desk->words));
         for (unsigned int i = 0; i < count; i++) {
                 if (!desk->event[i].kind)
                         continue;
-                add_line(&text, &desk->event[i]);
+                at = add_line(at, &desk->event[i]);
                 lines++;
         }
-        if (lines && !sp_record_file_add(&file, desk->words, text.length))
+        if (lines && !sp_record_file_add(&file, desk->words, (size_t)(at - desk->words)))
                 lost += lines;
         before += count;
         count = 0;
@@ -251,7 +263,7 @@ static uint64_t enter(const struct sp_record_call *call, CUresult result)
                 .kind = call->kind,
                 .handle = call->handle,
                 .number = call->number,
-                .result = (int)result,
+                .result = (uint32_t)result,
         };
         uint64_t line = NOWHERE;
 

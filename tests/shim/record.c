@@ -155,7 +155,10 @@ Test(record, launches_in_a_row_are_one_line)
         sp_record_work(CU_STREAM_LEGACY, CUDA_ERROR_LAUNCH_FAILED);
         alloc(0x1000, 64, CUDA_SUCCESS);
         sp_record_work(CU_STREAM_LEGACY, CUDA_SUCCESS);
-        expect_lines("k 0 3000\na 0 1000 64 0\nk 0 1\n");
+        sp_record_work(CU_STREAM_PER_THREAD, CUDA_SUCCESS);
+        sp_record_work(CU_STREAM_PER_THREAD, CUDA_SUCCESS);
+        expect_lines("k 0 3000\na 0 1000 64 0\nk 0 1\n"
+                     "+ 0 8000000000000000 0\nk 8000000000000000 2\n");
 }
 
 Test(record, a_stream_is_made_before_it_is_used_and_once)
