@@ -28,19 +28,30 @@ static const char *why(int result)
         return result == -ESPIPE ? "not a file" : strerror(-result);
 }
 
-static bool is_same(const struct sp_record_file *file, const struct stat *now)
+/* By statx(), as fstat() of new C libraries is not in old ones. */
+static int look(int fd, struct statx *now)
 {
-        return now->st_dev == file->device && now->st_ino == file->inode &&
-               (uint64_t)now->st_size == file->bytes;
+        return statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, now) < 0 ? -errno : 0;
+}
+
+static uint64_t device_of(const struct statx *now)
+{
+        return (uint64_t)now->stx_dev_major << 32 | now->stx_dev_minor;
+}
+
+static bool is_same(const struct sp_record_file *file, const struct statx *now)
+{
+        return device_of(now) == file->device && now->stx_ino == file->inode &&
+               now->stx_size == file->bytes;
 }
 
 static int write_piece(const struct sp_record_file *file, int fd, const char *bytes, size_t length)
 {
-        struct stat now;
-        int result;
+        struct statx now;
+        int result = look(fd, &now);
 
-        if (fstat(fd, &now) < 0)
-                return -errno;
+        if (result < 0)
+                return result;
         if (!is_same(file, &now))
                 return -ESTALE;
         result = sp_write(fd, bytes, length);
@@ -103,23 +114,29 @@ static int name_file(struct sp_record_file *file, const char *pattern)
         return path.cut ? -ENAMETOOLONG : 0;
 }
 
+/* Emptied only if it is a file: the name can be that of anything. */
+static int empty(struct sp_record_file *file, int fd)
+{
+        struct statx made;
+        int result = look(fd, &made);
+
+        if (result < 0)
+                return result;
+        if (!S_ISREG(made.stx_mode))
+                return -ESPIPE;
+        file->device = device_of(&made);
+        file->inode = made.stx_ino;
+        return ftruncate(fd, 0) < 0 ? -errno : 0;
+}
+
 static int make(struct sp_record_file *file)
 {
         int fd = open(file->path, HOW | O_CREAT, 0666);
-        struct stat made;
-        int result = 0;
+        int result;
 
         if (fd < 0)
                 return -errno;
-        /* Emptied only now: it can be anything. */
-        if (fstat(fd, &made) < 0)
-                result = -errno;
-        else if (!S_ISREG(made.st_mode))
-                result = -ESPIPE;
-        else if (ftruncate(fd, 0) < 0)
-                result = -errno;
-        file->device = made.st_dev;
-        file->inode = made.st_ino;
+        result = empty(file, fd);
         if (close(fd) < 0 && result == 0)
                 result = -errno;
         return result;

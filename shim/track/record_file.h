@@ -17,12 +17,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 struct sp_record_file {
         char path[2 * PATH_MAX]; /* whatever the working directory becomes */
-        dev_t device;
-        ino_t inode;
+        uint64_t device, inode;
         uint64_t bytes; /* that were written */
         bool has_ended; /* nothing more is written */
 };
