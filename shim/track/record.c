@@ -120,8 +120,9 @@ void sp_record_start(void)
                 return;
         start = now();
         sp_record_is_on = true;
-        /* Calls for memory are looked at by their place as it is; a place without a stack is what
-         * it would be (track/stack.c). */
+        /* Hooks of calls for memory look at nothing but whether a stack is to be taken, as they
+         * have no time for more (entry/hooks.c). Where no frames are wanted, taking one changes no
+         * place. */
         sp_stack_keep(0, UINTPTR_MAX);
         sp_log(SP_LOG_INFO, "calls are recorded in %s", file.path);
 }

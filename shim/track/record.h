@@ -24,7 +24,8 @@
  *   + t tid stream flags          a stream made; flag 1 is "non-blocking"
  *   - t tid stream                and destroyed
  *   k stream n                    n kernels or copies in a row that were submitted to a stream
- *   m t tid HtoD|DtoH bytes       a copy that the host waits for
+ *   m t tid HtoD|DtoH bytes       cuMemcpyHtoD, cuMemcpyDtoH, for which the host waits; other
+ *                                 copies without a stream are work on stream 0
  *   h t tid ptr size              page-locked memory allocated
  *   H t tid ptr                   and freed
  *
@@ -42,12 +43,14 @@
  * written before the driver hears of it, what gives something out afterwards. A free that fails
  * leaves no line, if that line was still in memory.
  *
- * Not recorded: other kinds of memory, whose frees are frees of addresses that are unknown; blocks
- * that end with their context; what whole contexts wait for; and while a stream captures, what is
- * submitted, recorded, waited for on the device and allocated on any stream.
+ * Not recorded: other kinds of memory and that of graphs, whose frees are frees of addresses that
+ * are unknown; that blocks end with their context; what whole contexts wait for; and while a stream
+ * captures, what is submitted to any stream, allocated on it, recorded on it, and waited for by it.
  *
- * Lines are in memory until there are SP_RECORD_LINES of them, so much is lost when the process is
- * killed. They are written at the end, and before every report.
+ * Lines are in memory until there are SP_RECORD_LINES of them: so many at most are lost when the
+ * process is killed, or ends by _exit(). They are written at the end, and on every occasion that
+ * has or could have a report: an error that a context does not survive, abort() and a signal where
+ * STREAMPOOL_REPORT_ON names them.
  */
 
 #include <stdbool.h>
