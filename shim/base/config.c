@@ -307,7 +307,7 @@ void sp_config_table(struct sp_text *text)
 
 void sp_config_help(void)
 {
-        char bytes[8192];
+        char bytes[SP_CONFIG_TABLE_MAX];
         struct sp_text text;
 
         sp_text_init(&text, bytes, sizeof(bytes));

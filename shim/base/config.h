@@ -94,6 +94,8 @@ const struct sp_option *sp_config_options(size_t *count);
  * NULL if all are far. Two neighbouring letters swapped are one edit. */
 const char *sp_config_nearest(const char *name);
 
+#define SP_CONFIG_TABLE_MAX 16384 /* bytes that the table has room in */
+
 /** sp_config_table() - the table of options, for people. */
 void sp_config_table(struct sp_text *text);
 

@@ -30,6 +30,7 @@ enum sp_lock_rank {
         SP_RANK_WITNESS, /* who is blamed for stream order        (route/order.c) */
         SP_RANK_STACK,   /* call stacks that are kept             (track/stack.c) */
         SP_RANK_KERNEL,  /* what kernels take                     (track/signature.c) */
+        SP_RANK_RECORD,  /* the recording of calls                (track/record.c) */
         SP_RANK_REPORT,  /* the report while it is written        (report/) */
 };
 

@@ -39,6 +39,7 @@
 #include "base/life.h"
 #include "report/report.h"
 #include "route/redzone.h"
+#include "track/record.h"
 
 /* Atomic. */
 static atomic_bool is_written;
@@ -48,6 +49,7 @@ static void write_report(void)
         if (!sp_life_has_begun() || sp_life_is_child() || atomic_exchange(&is_written, true))
                 return;
         sp_life_leaving();
+        sp_record_finish();
         sp_redzone_end();
         if (sp_config()->report_on & SP_ON_EXIT)
                 sp_report_write();

@@ -27,6 +27,7 @@
 #include "route/perform.h"
 #include "route/route.h"
 #include "route/uses.h"
+#include "track/record.h"
 #include "track/stack.h"
 #include "track/submit.h"
 
@@ -81,11 +82,35 @@ static SP_COLD CUresult refuse(void)
         ((BEGINS(symbol, "cuMem") && !BEGINS(symbol, "cuMemGet")) || BEGINS(symbol, "cuArray") ||  \
          BEGINS(symbol, "cuMipmapped") || BEGINS(symbol, "cuIpc"))
 
+#include "route/record.def"
+
+/* A row of record.def, or @otherwise: is there one, and what is it? Without a row its name is no
+ * macro, and stays one argument. */
+#define SECOND(name, second, ...)          second
+#define THIRD(name, second, third, ...)    third
+#define PICK(which, ...)                   which(__VA_ARGS__)
+#define HAS_RECORD(symbol, args)           PICK(SECOND, RECORD_##symbol args, 0, 0, 0)
+#define RECORD_OR(symbol, args, otherwise) PICK(THIRD, RECORD_##symbol args, 0, otherwise, 0)
+
+/* Of calls for memory every one has its place asked for when there is a recording. */
+#define IS_ATTENDED(symbol, args)                                                                  \
+        (KEEPS_STACK(symbol) ? sp_stack_is_kept(sp_caller)                                         \
+                             : HAS_RECORD(symbol, args) && sp_record_is_on)
+
 #define SP_EACH_HOOK(api, symbol, since, suffix, params, raw_args, args)                           \
-        static SP_COLD CUresult stacked_##symbol##suffix params                                    \
+        static SP_COLD CUresult attended_##symbol##suffix params                                   \
         {                                                                                          \
-                sp_caller = sp_stack_take(sp_caller);                                              \
-                return sp_on_##symbol args;                                                        \
+                struct sp_record_call line = RECORD_OR(symbol, args, NO_LINE);                     \
+                CUresult result;                                                                   \
+                                                                                                   \
+                if (KEEPS_STACK(symbol))                                                           \
+                        sp_caller = sp_stack_take(sp_caller);                                      \
+                if (sp_record_is_on)                                                               \
+                        sp_record_begin(&line);                                                    \
+                result = sp_on_##symbol args;                                                      \
+                if (sp_record_is_on)                                                               \
+                        sp_record_end(&line, result);                                              \
+                return result;                                                                     \
         }                                                                                          \
         CUresult CUDAAPI symbol##suffix params                                                     \
         {                                                                                          \
@@ -96,8 +121,8 @@ static SP_COLD CUresult refuse(void)
                 if (!sp_driver.symbol##suffix)                                                     \
                         return refuse();                                                           \
                 sp_caller = __builtin_return_address(0);                                           \
-                if (KEEPS_STACK(symbol) && handled && sp_stack_is_kept(sp_caller))                 \
-                        return stacked_##symbol##suffix raw_args;                                  \
+                if (handled && IS_ATTENDED(symbol, args))                                          \
+                        return attended_##symbol##suffix raw_args;                                 \
                 return handled ? sp_on_##symbol args : sp_driver.symbol##suffix raw_args;          \
         }
 #define SP_EACH_RETRY(api, symbol, since, suffix, params, raw_args)                                \
@@ -151,6 +176,7 @@ static SP_COLD CUresult refuse(void)
         static SP_COLD CUresult looked_at_##symbol##suffix params                                  \
         {                                                                                          \
                 const char *const called = #api;                                                   \
+                const struct sp_record_call line = RECORD_OR(symbol, raw_args, WORK(target));      \
                 struct sp_order_call call;                                                         \
                 CUresult result;                                                                   \
                                                                                                    \
@@ -162,6 +188,8 @@ static SP_COLD CUresult refuse(void)
                         result = resubmit_##symbol##suffix raw_args;                               \
                 if (sp_order_is_on)                                                                \
                         sp_order_end(&call, result);                                               \
+                if (sp_record_is_on)                                                               \
+                        sp_record_end(&line, result);                                              \
                 return result;                                                                     \
         }                                                                                          \
         CUresult CUDAAPI symbol##suffix params                                                     \

@@ -31,6 +31,7 @@
 #include "route/order.h"
 #include "route/route.h"
 #include "route/uses.h"
+#include "track/record.h"
 #include "track/stack.h"
 
 /* Is it what STREAMPOOL_ONLY names? Both names of a process count: a script is known by the
@@ -65,11 +66,14 @@ bool sp_life_start(void)
                 sp_config_help();
         on = is_wanted(config) && sp_stack_start(&config->stack) && sp_route_start();
         if (on) {
-                sp_uses_are_looked_at = config->check & (SP_CHECK_USES | SP_CHECK_ORDER);
+                sp_record_start();
                 sp_arguments_start();
                 if (config->check & SP_CHECK_ORDER)
                         sp_order_start();
-                sp_launches_are_looked_at = sp_arguments_are_looked_at || sp_order_is_on;
+                sp_uses_are_looked_at =
+                        config->check & (SP_CHECK_USES | SP_CHECK_ORDER) || sp_record_is_on;
+                sp_launches_are_looked_at =
+                        sp_arguments_are_looked_at || sp_order_is_on || sp_record_is_on;
                 pthread_atfork(NULL, NULL, sp_life_child);
                 atexit(sp_life_leaving);
                 sp_report_occasions_start();

@@ -152,9 +152,6 @@ int sp_finding_rule(const struct sp_finding *finding, struct sp_line *line);
 void sp_sifted_text(struct sp_text *text, const struct sp_report *report);
 void sp_sifted_json(struct sp_text *text, const struct sp_report *report);
 
-/** sp_report_name() - a path with its %p, %h, %r and %% replaced; cut if it is too long. */
-void sp_report_name(struct sp_text *name, const char *pattern, const struct sp_report *report);
-
 /* A place in code, as addr2line takes it. */
 struct sp_place {
         const char *path;   /* of the library or program; NULL if there is none at the address */

@@ -24,6 +24,7 @@
 #include "base/life.h"
 #include "base/log.h"
 #include "report/report.h"
+#include "track/record.h"
 
 #define PATIENCE_S 10
 
@@ -52,8 +53,10 @@ static void die(int number)
         int saved = errno;
 
         end_in_any_case(number);
-        if (!sp_life_is_child())
+        if (!sp_life_is_child()) {
+                sp_record_flush();
                 sp_report_write_dying();
+        }
         errno = saved;
         raise(number);
 }
@@ -94,6 +97,7 @@ void sp_report_asked(void)
 
         if (sp_life_is_child())
                 return;
+        sp_record_flush();
         if (asked == SP_OCCASION_SIGNAL)
                 sp_report_write();
         else if (asked == SP_OCCASION_ERROR && sp_config()->report_on & SP_ON_ERROR)

@@ -21,6 +21,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "base/name.h"
 #include "report/inner.h"
 #include "track/submit.h"
 
@@ -251,32 +252,6 @@ bool sp_report_has_findings(void)
 
 /* writing */
 
-void sp_report_name(struct sp_text *name, const char *pattern, const struct sp_report *report)
-{
-        for (; *pattern; pattern++) {
-                if (pattern[0] != '%' || !pattern[1]) {
-                        sp_text_add(name, "%c", *pattern);
-                        continue;
-                }
-                switch (*++pattern) {
-                case 'p':
-                        sp_text_add(name, "%ld", report->process);
-                        break;
-                case 'h':
-                        sp_text_add(name, "%s", report->host);
-                        break;
-                case 'r':
-                        sp_text_add(name, "%s", report->rank);
-                        break;
-                case '%':
-                        sp_text_add(name, "%%");
-                        break;
-                default:
-                        sp_text_add(name, "%%%c", *pattern);
-                }
-        }
-}
-
 static bool ends_in(const char *text, const char *end)
 {
         size_t length = strlen(text);
@@ -297,11 +272,15 @@ static enum sp_format form_of(const char *name)
 
 static void write_one(struct desk *desk)
 {
-        struct sp_text words;
-        struct sp_text name;
+        const struct sp_name name = {
+                .process = desk->report.process,
+                .host = desk->report.host,
+                .rank = desk->report.rank,
+        };
+        struct sp_text words, path;
 
-        sp_text_init(&name, desk->name, sizeof(desk->name));
-        sp_report_name(&name, desk->pattern, &desk->report);
+        sp_text_init(&path, desk->name, sizeof(desk->name));
+        sp_name_add(&path, desk->pattern, &name);
         desk->report.is_coloured =
                 strcmp(desk->name, "-") == 0 && !sp_config()->is_plain && isatty(STDERR_FILENO);
         sp_text_init(&words, desk->words, sizeof(desk->words));

@@ -23,6 +23,7 @@
 #include "route/work.h"
 #include "stamp/graph_gate.h"
 #include "track/event.h"
+#include "track/record.h"
 #include "track/state.h"
 #include "track/submit.h"
 
@@ -80,6 +81,8 @@ static SP_COLD CUresult launch_looked_at(const CUlaunchConfig *config, CUfunctio
         result = SP_ASK(launch(config, f, params, extra));
         if (sp_order_is_on)
                 sp_order_end(&call, result);
+        if (sp_record_is_on)
+                sp_record_work(config->hStream, result);
         return result;
 }
 
@@ -121,11 +124,16 @@ static void look_at_all(const CUDA_LAUNCH_PARAMS *list, unsigned int count)
 CUresult CUDAAPI sp_on_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list,
                                                             unsigned int count, unsigned int flags)
 {
+        CUresult result;
+
         if (sp_arguments_are_looked_at)
                 look_at_all(list, count);
         for (unsigned int i = 0; sp_order_is_on && list && i < count; i++)
                 sp_order_submit(stream_of(&list[i]));
-        return SP_ASK(launch_on_all(list, count, flags));
+        result = SP_ASK(launch_on_all(list, count, flags));
+        for (unsigned int i = 0; sp_record_is_on && list && i < count; i++)
+                sp_record_work(stream_of(&list[i]), result);
+        return result;
 }
 
 /* graphs */

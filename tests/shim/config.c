@@ -268,7 +268,7 @@ Test(only, selects_by_the_name_without_its_folder)
 
 Test(help, names_every_option_with_its_values_and_its_sentence)
 {
-        char bytes[8192];
+        char bytes[SP_CONFIG_TABLE_MAX];
         struct sp_text text;
         size_t count;
         const struct sp_option *options = sp_config_options(&count);

@@ -101,6 +101,25 @@ void __wrap_sp_order_end(struct sp_order_call *made, CUresult result)
         ended_count += calls != 0;
 }
 
+/* Of the recording: what was told last. */
+static struct sp_record_call recorded;
+static unsigned int recorded_count;
+static CUresult recorded_result;
+
+void __wrap_sp_record_end(const struct sp_record_call *made, CUresult result);
+void __wrap_sp_record_end(const struct sp_record_call *made, CUresult result)
+{
+        recorded = *made;
+        recorded_result = result;
+        recorded_count++;
+}
+
+void __wrap_sp_record_work(CUstream stream, CUresult result);
+void __wrap_sp_record_work(CUstream stream, CUresult result)
+{
+        __wrap_sp_record_end(&(struct sp_record_call){.kind = 'k', .stream = stream}, result);
+}
+
 static unsigned int told_count;
 
 static bool count_told(CUstream handle)
@@ -227,6 +246,66 @@ Test(submit_hooks, tell_nothing_of_the_order_if_nobody_asks)
                 call(row, 0);
                 cr_expect_eq(begun_count, 0, "%s", row->name);
         }
+}
+
+static bool is_plain_copy(const struct row *row)
+{
+        return (strncmp(row->name, "cuMemcpyHtoD", strlen("cuMemcpyHtoD")) == 0 ||
+                strncmp(row->name, "cuMemcpyDtoH", strlen("cuMemcpyDtoH")) == 0) &&
+               !strstr(row->name, "Async");
+}
+
+Test(submit_hooks, are_recorded_behind_all_tries_if_somebody_asks)
+{
+        unsigned int copies = 0;
+
+        sp_record_is_on = sp_launches_are_looked_at = sp_uses_are_looked_at = true;
+        for (const struct row *row = rows; row < rows + ROWS; row++) {
+                bool is_copy = is_plain_copy(row);
+
+                copies += is_copy;
+                recorded_count = 0;
+                failures = 2;
+                cr_expect_eq(call(row, 0), CUDA_ERROR_OUT_OF_MEMORY, "%s", row->name);
+                cr_expect_eq(recorded_count, 1, "%s: %u lines", row->name, recorded_count);
+                cr_expect_eq(recorded_result, CUDA_ERROR_OUT_OF_MEMORY, "%s", row->name);
+                failures = 0;
+                call(row, 0);
+                cr_expect_eq(recorded_result, CUDA_SUCCESS, "%s", row->name);
+                cr_expect_eq(recorded.kind, is_copy ? 'm' : 'k', "%s", row->name);
+                if (!is_copy)
+                        cr_expect_eq(recorded.stream, default_stream(row), "%s", row->name);
+                cr_expect_eq(recorded.number, !is_copy, "%s", row->name);
+        }
+        cr_expect_eq(copies, 6, "%u", copies);
+        sp_record_is_on = false;
+}
+
+Test(submit_hooks, are_not_recorded_if_nobody_asks)
+{
+        sp_launches_are_looked_at = sp_uses_are_looked_at = true;
+        for (const struct row *row = rows; row < rows + ROWS; row++)
+                call(row, 0);
+        cr_expect_eq(recorded_count, 0);
+}
+
+Test(submit_hooks, are_recorded_with_the_stream_of_a_structure)
+{
+        CUDA_LAUNCH_PARAMS list[2] = {{.hStream = (CUstream)HANDLE},
+                                      {.hStream = (CUstream)(HANDLE + 0x1000)}};
+        CUlaunchConfig config = {0};
+
+        sp_record_is_on = sp_launches_are_looked_at = true;
+        cr_expect_eq(cuLaunchKernelEx_ptsz(&config, NULL, NULL, NULL), CUDA_SUCCESS);
+        cr_expect(recorded_count == 1 && recorded.stream == CU_STREAM_PER_THREAD);
+        config.hStream = (CUstream)HANDLE;
+        cr_expect_eq(cuLaunchKernelEx(&config, NULL, NULL, NULL), CUDA_SUCCESS);
+        cr_expect(recorded_count == 2 && recorded.stream == (CUstream)HANDLE);
+        cr_expect_eq(cuLaunchKernelEx(NULL, NULL, NULL, NULL), CUDA_SUCCESS);
+        cr_expect_eq(cuLaunchCooperativeKernelMultiDevice(list, 2, 0), CUDA_SUCCESS);
+        cr_expect_eq(recorded_count, 4);
+        cr_expect_eq(recorded.stream, list[1].hStream);
+        sp_record_is_on = false;
 }
 
 /* From a context that is not the one, each copy is told, and kernels are not. */
