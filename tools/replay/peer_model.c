@@ -155,7 +155,8 @@ uint64_t pool_alloc(struct pool_peer *peer, uint32_t stream, size_t size,
                 status = spm_alloc(peer->model, &request, &allocation, &actions);
                 device_perform(peer, &actions, &request);
         } while (status == SPM_AGAIN && ++steps < STEPS_MAX);
-        if (status == SPM_E_OUT_OF_MEMORY)
+        /* No shelf of its layout takes it, or the shim would go on without the pool. */
+        if (status == SPM_E_OUT_OF_MEMORY || status == SPM_E_TOO_BIG || status == SPM_AGAIN)
                 return 0;
         device_must(status, "an allocation");
         return allocation.address;
