@@ -105,8 +105,7 @@ static bool add_alloc(struct reader *reader, uint64_t size, uint32_t stream)
 {
         struct trace *trace = reader->trace;
 
-        return has_stream(reader, stream) &&
-               add_size(reader, &trace->size, &trace->blocks, size) &&
+        return has_stream(reader, stream) && add_size(reader, &trace->size, &trace->blocks, size) &&
                add(reader, TRACE_ALLOC, add_mark(&reader->blocks), stream);
 }
 

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SEARCH_H
+#define SEARCH_H
+
+/*
+ * Search -- how little memory a candidate can do with, and what that costs
+ *
+ * Two devices serve the run: one that is idle, so that what was freed is free at once, and one that
+ * is behind the program, so that it is not. A recording does not say where between them the program
+ * ran, so what is planned has to do on both; costs are the larger ones.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "candidate.h"
+#include "run.h"
+
+struct task {
+        const struct trace *trace;
+        uint64_t lag;   /* kernels that the second device is behind; 0: there is none */
+        uint64_t limit; /* bytes that there are; 0: no matter */
+};
+
+/* A dry run on all devices. */
+struct trial {
+        bool is_served;
+        uint32_t refused; /* if not: which block, on the first device that refused one */
+        uint64_t peak;    /* reserved */
+        uint64_t maps;    /* segments obtained, and given back */
+        uint64_t moves;   /* of them */
+        uint64_t waits;   /* of the host for the device */
+        uint64_t asked;   /* other calls of the driver: events, questions */
+        uint64_t ns;      /* all of the model's answers */
+};
+
+struct row {
+        const struct candidate *candidate;
+        struct trial free;      /* without a limit */
+        struct setting setting; /* the smallest that serves the run, if @free did */
+        struct setting less;    /* one grain, or one page, less */
+        struct trial tight;     /* with @setting */
+};
+
+/** search_try() - @setting, on all devices. */
+struct trial search_try(const struct task *task, const struct setting *setting);
+
+/** search_row() - the smallest limit, or cap of its pool, of one candidate. */
+void search_row(const struct task *task, const struct candidate *candidate, struct row *row);
+
+/** search_best() - of those that are about as small as the smallest, and within the limit, the one
+ * that keeps the host the least. Return: its index; @count if there is none. */
+unsigned int search_best(const struct task *task, const struct row *rows, unsigned int count);
+
+#endif
