@@ -55,6 +55,7 @@ struct peer_options setting_options(const struct setting *setting, uint64_t lag)
                 .growth = growth_of(setting->growth),
                 .large_align = LARGE_ALIGN,
                 .lag = lag,
+                .is_announced = true,
                 .layout = setting->layout[0] ? setting->layout : NULL,
         };
 

@@ -5,8 +5,9 @@
  *   streampool-plan NAME LAG LIMIT [LAYOUT...] <TRACE
  *
  * What plan.py calls: it reads files of any kind, and shows what comes of it to people. NAME is
- * that of the file, for complaints; LAG is how many kernels the second device is behind; LIMIT is
- * how many bytes there are, 0 for no matter how many. With LAYOUTs only those are tried.
+ * that of the file, for complaints; LAG is how many kernels a device is behind, 0 for an idle one
+ * only; LIMIT is how many bytes there are, 0 for no matter how many. With LAYOUTs only those are
+ * tried.
  *
  * Prints one JSON object. Exit status 0: planned, and verified by replay; 1: not, and the object
  * says what is; 2: bad input, told on stderr.
@@ -96,13 +97,15 @@ int main(int argc, char **argv)
         struct candidate *candidates;
         unsigned int count;
         int status = BAD_INPUT;
+        uint64_t lag;
 
         /* A model comes and goes with each of some hundred replays: its memory is to stay ours. */
         mallopt(M_TRIM_THRESHOLD, INT_MAX);
-        if (argc < 4 || !read_number(argv[2], &task.lag) || !read_number(argv[3], &task.limit)) {
+        if (argc < 4 || !read_number(argv[2], &lag) || !read_number(argv[3], &task.limit)) {
                 fprintf(stderr, "usage: streampool-plan NAME LAG LIMIT [LAYOUT...] <TRACE\n");
                 return BAD_INPUT;
         }
+        task_lag(&task, lag);
         if (!trace_read(&trace, stdin, argv[1]))
                 return BAD_INPUT;
         candidates = must_calloc(CANDIDATES_MOST, sizeof(*candidates));

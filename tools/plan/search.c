@@ -31,9 +31,8 @@ static void add_device(struct trial *trial, const struct outcome *outcome)
 {
         const struct peer_figures *figures = &outcome->figures;
 
-        if (!outcome->is_complete && trial->is_served)
-                trial->refused = outcome->refused;
-        trial->is_served &= outcome->is_complete;
+        trial->is_served = outcome->is_complete;
+        trial->refused = outcome->refused;
         trial->peak = larger(trial->peak, figures->reserved_high);
         trial->maps = larger(trial->maps, figures->grows + figures->releases);
         trial->moves = larger(trial->moves, figures->moves);
@@ -42,18 +41,25 @@ static void add_device(struct trial *trial, const struct outcome *outcome)
         trial->ns = larger(trial->ns, outcome->ns);
 }
 
+void task_lag(struct task *task, uint64_t lag)
+{
+        task->lag[0] = 0;
+        task->lag[1] = lag;
+        task->lag[2] = LAG_NEVER;
+        task->devices = lag ? DEVICES : 1;
+}
+
 struct trial search_try(const struct task *task, const struct setting *setting)
 {
-        struct peer_options options = setting_options(setting, 0);
         struct trial trial = {.is_served = true};
-        struct outcome outcome = trace_replay(task->trace, &peer_model, &options, NULL);
+        unsigned int i;
 
-        add_device(&trial, &outcome);
-        if (!trial.is_served || !task->lag)
-                return trial;
-        options = setting_options(setting, task->lag);
-        outcome = trace_replay(task->trace, &peer_model, &options, NULL);
-        add_device(&trial, &outcome);
+        for (i = 0; i < task->devices && trial.is_served; i++) {
+                struct peer_options options = setting_options(setting, task->lag[i]);
+                struct outcome outcome = trace_replay(task->trace, &peer_model, &options, NULL);
+
+                add_device(&trial, &outcome);
+        }
         return trial;
 }
 
@@ -145,7 +151,7 @@ static uint64_t toil_of(const struct row *row)
 
 unsigned int search_best(const struct task *task, const struct row *rows, unsigned int count)
 {
-        uint64_t slack = larger(task->trace->live_peak / SLACK_SHARE, GRAIN);
+        uint64_t slack = task->trace->live_peak / SLACK_SHARE;
         uint64_t least = UINT64_MAX;
         unsigned int best = count;
         unsigned int i;

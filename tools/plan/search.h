@@ -5,9 +5,10 @@
 /*
  * Search -- how little memory a candidate can do with, and what that costs
  *
- * Two devices serve the run: one that is idle, so that what was freed is free at once, and one that
- * is behind the program, so that it is not. A recording does not say where between them the program
- * ran, so what is planned has to do on both; costs are the larger ones.
+ * Several devices serve the run: one that is idle, so that what was freed is free at once; one that
+ * is some kernels behind the program; and one that has done nothing before the program waits for
+ * it. A recording does not say where between them the program ran, so what is planned has to do on
+ * all of them; costs are the largest ones.
  */
 
 #include <stdbool.h>
@@ -16,11 +17,19 @@
 #include "candidate.h"
 #include "run.h"
 
+#define DEVICES   3
+#define LAG_NEVER ((uint64_t)1 << 62) /* kernels behind: more than there are */
+
 struct task {
         const struct trace *trace;
-        uint64_t lag;   /* kernels that the second device is behind; 0: there is none */
+        uint64_t lag[DEVICES]; /* kernels that each device is behind */
+        unsigned int devices;
         uint64_t limit; /* bytes that there are; 0: no matter */
 };
+
+/** task_lag() - an idle device, and unless @lag is 0 one that is behind by so many kernels, and one
+ * that is behind by all. */
+void task_lag(struct task *task, uint64_t lag);
 
 /* A dry run on all devices. */
 struct trial {

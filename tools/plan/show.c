@@ -61,10 +61,11 @@ static void show_row(const struct task *task, const struct row *row)
         } else {
                 printf("\"peak\": %" PRIu64 ", \"cap\": %" PRIu64 ", \"maps\": %" PRIu64
                        ", \"moves\": %" PRIu64 ", \"waits\": %" PRIu64 ", \"asked\": %" PRIu64
-                       ", \"ns_a_call\": %.1f",
+                       ", \"ns_a_call\": %.1f, \"free\": {\"maps\": %" PRIu64
+                       ", \"waits\": %" PRIu64 "}",
                        row->free.peak, setting_options(&row->setting, 0).capacity, tight->maps,
                        tight->moves, tight->waits, tight->asked,
-                       (double)tight->ns / task->trace->calls);
+                       (double)tight->ns / task->trace->calls, row->free.maps, row->free.waits);
         }
         putchar('}');
 }
@@ -91,8 +92,8 @@ void show(const struct task *task, const struct row *rows, unsigned int count, u
         putchar('{');
         show_run(task->trace);
         printf(",\n\"devices\": [0");
-        if (task->lag)
-                printf(", %" PRIu64, task->lag);
+        if (task->devices > 1)
+                printf(", %" PRIu64 ", null", task->lag[1]);
         printf("],\n\"rows\": [");
         for (i = 0; i < count; i++) {
                 printf(i ? ",\n  " : "\n  ");

@@ -7,10 +7,11 @@
  *
  *   run       what was recorded: "allocations", "refused" (by the driver, then), "streams" that
  *             were made, "calls" to a pool, "live_peak" and "largest" block in bytes
- *   devices   how many kernels each is behind
+ *   devices   how many kernels each is behind, null for all of them
  *   rows      for each candidate "settings" (the environment), "served", "peak" without a limit,
  *             "cap": the smallest, in bytes, and its cost: "maps", "moves", "waits", "asked", and
- *             "ns_a_call" of the model; or, if it cannot serve the run, "refused"
+ *             "ns_a_call" of the model; "free": "maps" and "waits" without a limit; or, if it
+ *             cannot serve the run, "refused"
  *   plan      which row is the plan; null for none
  *   verified  "is_verified"; "less": the settings with one page less, and what is "refused" there
  *

@@ -13,7 +13,7 @@
 
 #include "measure.h"
 
-#define SIZE_MOST ((uint64_t)1 << 48) /* of a block: more than any device addresses */
+#define SIZE_MOST ((uint64_t)1 << 40) /* of a block: no device has as much */
 #define LINE_MOST 128
 
 /* By number: is it there now? */
