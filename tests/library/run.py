@@ -18,7 +18,7 @@ import tempfile
 
 SKIP = 77
 STRICT = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
-SUITES = ("beside", "example", "header_c", "header_cxx", "others", "package", "symbols")
+SUITES = ("beside", "example", "header_c", "header_cxx", "others", "package", "plan", "symbols")
 OPTIONS = None
 WRONG = []
 
@@ -158,6 +158,20 @@ def others(installed):
                 call(compiler, *STRICT, source("examples", name + ".c"), *libraries, "-o", program)
                 said = call(program, env=libraries_at(installed.libraries() if libraries is flags else None))
                 note(said == wanted, f"{compiler}, {libraries}: {name} says\n{said}")
+
+
+def plan(installed):
+    """The launcher plans with what was installed beside it: nothing of the source tree or of the build."""
+    launcher = installed.find("streampool")
+    trace = os.path.join(installed.folder, "run.trace")
+    with open(trace, "w", encoding="ascii") as file:
+        file.write("a 10485760\n" * 3)
+    said = call(launcher, "plan", trace)
+    note("STREAMPOOL_LIMIT=30M\n" in said, f"no plan:\n{said}")
+    program = installed.find("streampool-plan")
+    os.rename(program, program + ".gone")
+    done = subprocess.run([launcher, "plan", trace], capture_output=True, text=True, check=False)
+    note(done.returncode == 2 and "streampool-plan is not there" in done.stderr, f"without the program: {done}")
 
 
 def header_c(installed):
