@@ -10,7 +10,7 @@
  * tried.
  *
  * Prints one JSON object. Exit status 0: planned, and verified by replay; 1: not, and the object
- * says what is; 2: bad input, told on stderr.
+ * says what is; 2: bad input, told on stderr; 3: a search did not come to an end.
  */
 
 #include <errno.h>
@@ -23,7 +23,10 @@
 #include "search.h"
 #include "show.h"
 
-enum { PLANNED, NOT_SERVED, BAD_INPUT };
+enum { PLANNED, NOT_SERVED, BAD_INPUT, FAILED };
+
+/* Of what the best heap needs: a layout that needs more is of no use. */
+#define BEYOND 2
 
 static bool read_number(const char *text, uint64_t *number)
 {
@@ -65,20 +68,35 @@ static struct verdict verify(const struct task *task, const struct row *row)
         };
 }
 
+/* The heap first: what needs many times as much takes long, and need not be known exactly. */
+static bool search(const struct task *task, const struct candidate *candidates, unsigned int count,
+                   struct row *rows)
+{
+        unsigned int heaps = 0;
+        unsigned int best;
+        uint64_t beyond;
+
+        while (heaps < count && !candidates[heaps].setting.layout[0])
+                heaps++;
+        if (!search_rows(task, candidates, heaps, 0, rows))
+                return false;
+        best = search_best(task, rows, heaps);
+        beyond = best < heaps ? BEYOND * row_bytes(&rows[best]) : 0;
+        return search_rows(task, candidates + heaps, count - heaps, beyond, rows + heaps);
+}
+
 static int plan(const struct task *task, const struct candidate *candidates, unsigned int count)
 {
-        struct row *rows = must_calloc(count, sizeof(*rows));
+        struct row *rows = search_new_rows(count);
         struct verdict verdict = {.is_verified = false};
         unsigned int best;
-        unsigned int i;
 
-        for (i = 0; i < count; i++)
-                search_row(task, &candidates[i], &rows[i]);
+        if (!search(task, candidates, count, rows))
+                return FAILED;
         best = search_best(task, rows, count);
         if (best < count)
                 verdict = verify(task, &rows[best]);
         show(task, rows, count, best, &verdict);
-        free(rows);
         return verdict.is_verified ? PLANNED : NOT_SERVED;
 }
 

@@ -176,7 +176,8 @@ def table_lines(found):
     for index, row in enumerate(found["rows"]):
         mark = "*" if index == found["plan"] else "+" if row["worth_it"] else " "
         if not row["served"]:
-            body.append([f"{mark} {name_of(row)}", refusal(row["refused"])])
+            reason = f"more than {mib(row['beyond'])} MiB" if "beyond" in row else refusal(row["refused"])
+            body.append([f"{mark} {name_of(row)}", reason])
             continue
         cost = [str(row[key]) for key in ("maps", "moves", "waits", "asked")]
         share = f"{row['cap'] / found['run']['live_peak']:.3f}"

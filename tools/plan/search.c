@@ -3,7 +3,16 @@
  * Search -- how little memory a candidate can do with, and what that costs
  */
 
+#define _GNU_SOURCE /* sched_getaffinity() */
+
 #include "search.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* Two that differ by less are the same: a 64th is what the heap allows itself (pool.h). */
 #define SLACK_SHARE 64
@@ -87,13 +96,14 @@ static bool cap_will_do(uint64_t pages, void *user)
         return search_try(trying->task, &trying->setting).is_served;
 }
 
-/* Less than what lives at once cannot do, and what a run has reserved without a limit is enough. */
-static void find_limit(const struct task *task, struct row *row)
+/* Less than what lives at once cannot do. What a run has reserved without a limit is enough, and so
+ * is @enough, unless it is 0. */
+static void find_limit(const struct task *task, uint64_t enough, struct row *row)
 {
         struct trying trying = {.task = task, .setting = row->candidate->setting};
         uint64_t least = (task->trace->live_peak - 1) / GRAIN;
-        uint64_t grains =
-                run_bisect(least, (row->free.peak + GRAIN - 1) / GRAIN, 1, limit_will_do, &trying);
+        uint64_t most = enough && enough < row->free.peak ? enough : row->free.peak;
+        uint64_t grains = run_bisect(least, (most + GRAIN - 1) / GRAIN, 1, limit_will_do, &trying);
 
         row->setting = row->less = row->candidate->setting;
         setting_limit(&row->setting, grains * GRAIN);
@@ -117,22 +127,91 @@ static void find_cap(const struct task *task, struct row *row)
         setting_limit(&row->less, pages > 1 ? peak : peak - page);
 }
 
-void search_row(const struct task *task, const struct candidate *candidate, struct row *row)
+/* A layout can need many times what another does, and takes long to say so. */
+static bool is_beyond(const struct task *task, struct row *row, uint64_t beyond)
 {
-        row->candidate = candidate;
-        row->free = search_try(task, &candidate->setting);
+        struct setting setting = row->candidate->setting;
+
+        setting_limit(&setting, beyond);
+        row->free = search_try(task, &setting);
+        row->beyond = row->free.is_served ? 0 : beyond;
+        return row->beyond != 0;
+}
+
+static void search_row(const struct task *task, uint64_t beyond, struct row *row)
+{
+        if (beyond && is_beyond(task, row, beyond))
+                return;
+        row->free = search_try(task, &row->candidate->setting);
         if (!row->free.is_served)
                 return;
-        if (candidate->page)
+        if (row->candidate->page)
                 find_cap(task, row);
         else
-                find_limit(task, row);
+                find_limit(task, beyond, row);
         row->tight = search_try(task, &row->setting);
+}
+
+/* all of them, each in a process of its own */
+
+struct row *search_new_rows(unsigned int count)
+{
+        void *rows = mmap(NULL, count * sizeof(struct row), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+        if (rows != MAP_FAILED)
+                return rows;
+        perror("rows of a plan");
+        exit(1);
+}
+
+static unsigned int cores(void)
+{
+        cpu_set_t set;
+
+        return sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned int)CPU_COUNT(&set);
+}
+
+static bool wait_for_one(void)
+{
+        int status;
+
+        return wait(&status) >= 0 && WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+bool search_rows(const struct task *task, const struct candidate *candidates, unsigned int count,
+                 uint64_t beyond, struct row *rows)
+{
+        unsigned int most = cores();
+        unsigned int running = 0;
+        bool is_well = true;
+        unsigned int i;
+
+        for (i = 0; i < count; i++) {
+                pid_t child;
+
+                rows[i].candidate = &candidates[i];
+                if (running == most) {
+                        is_well &= wait_for_one();
+                        running--;
+                }
+                child = fork();
+                if (child > 0) {
+                        running++;
+                        continue;
+                }
+                search_row(task, beyond, &rows[i]);
+                if (!child)
+                        _exit(0);
+        }
+        while (running--)
+                is_well &= wait_for_one();
+        return is_well;
 }
 
 /* the best of all */
 
-static uint64_t bytes_of(const struct row *row)
+uint64_t row_bytes(const struct row *row)
 {
         return setting_options(&row->setting, 0).capacity;
 }
@@ -140,7 +219,7 @@ static uint64_t bytes_of(const struct row *row)
 static bool fits(const struct task *task, const struct row *row)
 {
         return row->free.is_served && row->tight.is_served &&
-               (!task->limit || bytes_of(row) <= task->limit);
+               (!task->limit || row_bytes(row) <= task->limit);
 }
 
 /* What takes the host long; events and questions do not. */
@@ -157,10 +236,10 @@ unsigned int search_best(const struct task *task, const struct row *rows, unsign
         unsigned int i;
 
         for (i = 0; i < count; i++)
-                if (fits(task, &rows[i]) && bytes_of(&rows[i]) < least)
-                        least = bytes_of(&rows[i]);
+                if (fits(task, &rows[i]) && row_bytes(&rows[i]) < least)
+                        least = row_bytes(&rows[i]);
         for (i = 0; i < count; i++) {
-                if (!fits(task, &rows[i]) || bytes_of(&rows[i]) - least > slack)
+                if (!fits(task, &rows[i]) || row_bytes(&rows[i]) - least > slack)
                         continue;
                 if (best == count || toil_of(&rows[i]) < toil_of(&rows[best]))
                         best = i;

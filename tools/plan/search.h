@@ -45,7 +45,8 @@ struct trial {
 
 struct row {
         const struct candidate *candidate;
-        struct trial free;      /* without a limit */
+        uint64_t beyond;   /* not 0: more than this would be needed, and how much was not looked */
+        struct trial free; /* without a limit, or with that of @beyond */
         struct setting setting; /* the smallest that serves the run, if @free did */
         struct setting less;    /* one grain, or one page, less */
         struct trial tight;     /* with @setting */
@@ -54,8 +55,20 @@ struct row {
 /** search_try() - @setting, on all devices. */
 struct trial search_try(const struct task *task, const struct setting *setting);
 
-/** search_row() - the smallest limit, or cap of its pool, of one candidate. */
-void search_row(const struct task *task, const struct candidate *candidate, struct row *row);
+/** search_rows() - the smallest limit, or cap of its pool, of each candidate; as many at a time as
+ * the machine has cores.
+ * @rows:   zeroes in memory of search_new_rows()
+ * @beyond: bytes; who needs more is not looked at any further. 0: no matter
+ *
+ * Return: false if a search did not come to an end.
+ */
+bool search_rows(const struct task *task, const struct candidate *candidates, unsigned int count,
+                 uint64_t beyond, struct row *rows);
+
+struct row *search_new_rows(unsigned int count);
+
+/** row_bytes() - the smallest limit of a row that was served. */
+uint64_t row_bytes(const struct row *row);
 
 /** search_best() - of those that are about as small as the smallest, and within the limit, the one
  * that keeps the host the least. Return: its index; @count if there is none. */

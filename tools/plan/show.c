@@ -58,6 +58,8 @@ static void show_row(const struct task *task, const struct row *row)
         printf(", \"served\": %s, ", row->free.is_served ? "true" : "false");
         if (!row->free.is_served) {
                 show_refused(task->trace, &row->free);
+                if (row->beyond)
+                        printf(", \"beyond\": %" PRIu64, row->beyond);
         } else {
                 printf("\"peak\": %" PRIu64 ", \"cap\": %" PRIu64 ", \"maps\": %" PRIu64
                        ", \"moves\": %" PRIu64 ", \"waits\": %" PRIu64 ", \"asked\": %" PRIu64

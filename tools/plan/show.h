@@ -11,7 +11,8 @@
  *   rows      for each candidate "settings" (the environment), "served", "peak" without a limit,
  *             "cap": the smallest, in bytes, and its cost: "maps", "moves", "waits", "asked", and
  *             "ns_a_call" of the model; "free": "maps" and "waits" without a limit; or, if it
- *             cannot serve the run, "refused"
+ *             cannot serve the run, "refused", and if that was tried with so many bytes only,
+ *             because others need far less, "beyond"
  *   plan      which row is the plan; null for none
  *   verified  "is_verified"; "less": the settings with one page less, and what is "refused" there
  *
