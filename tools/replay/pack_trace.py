@@ -12,7 +12,9 @@ A recording has one event a line with times, threads, addresses and handles:
     s/e t tid handle   c t tid         q/Q t tid handle rc        +/- t tid stream [flags]
     h t tid ptr size   H t tid ptr     m t tid way bytes
 
-Lines that are empty or begin with # do not count. What remains of a recording is said in
+Lines that are empty or begin with # do not count. Where the first one is "# streampool recording
+1", as the shim writes it (STREAMPOOL_RECORD), events of other letters do not count either: later
+shims may know of more. What remains of a recording is said in
 tests/bench/traces/README.md. The second form is what the build does; `load()` is for who reads
 either kind of file (tools/plan).
 """
@@ -33,6 +35,10 @@ NUMBERS = {"a": (4, 5), "A": (4, 5), "k": (2,), "q": (4,), "Q": (4,), "+": (4,),
 # The driver's own handles of streams that nobody makes.
 LEGACY, PER_THREAD = ("0", "1"), "2"
 BLOCKING, NON_BLOCKING = 0, 1
+
+
+HEAD = re.compile(r"# streampool recording (\d+)")
+VERSION = "1"
 
 
 class BadTrace(Exception):
@@ -173,8 +179,17 @@ def counts(line):
     return line.strip() and not line.startswith("#")
 
 
+def version_of(lines):
+    """What a recording says of itself in the first line; None if it says nothing."""
+    head = HEAD.match(lines[0]) if lines else None
+    return head and head[1]
+
+
 def is_recording(lines):
-    """Is this a recording, or a trace already? The first line tells that is no launch."""
+    """Is this a recording, or a trace already? If it does not say so, the first line tells that is
+    no launch."""
+    if version_of(lines):
+        return True
     for line in lines:
         field = line.split()
         if counts(line) and field[0] != "k":
@@ -184,10 +199,13 @@ def is_recording(lines):
 
 def pack_lines(lines, name):
     """The lines of a trace, of those of a recording. Raises BadTrace, which names @name and the line."""
-    packer, packed = Packer(), []
+    packer, packed, version = Packer(), [], version_of(lines)
+    if version not in (None, VERSION):
+        raise BadTrace(f"{name}:1: a recording of version {version}, and {VERSION} is all that is known here")
     for number, line in enumerate(lines, 1):
+        is_left_out = not counts(line) or (version and line[0] not in WORDS)
         try:
-            packed += packer.pack(line) if counts(line) else []
+            packed += [] if is_left_out else packer.pack(line)
         except BadTrace as bad:
             raise BadTrace(f"{name}:{number}: {bad}") from None
     return packed
