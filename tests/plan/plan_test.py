@@ -327,5 +327,28 @@ class Bad(Planned):
         self.assertIn("/nowhere is not there", self.refused(2, "--program", "/nowhere", trace))
 
 
+class Doubtful(Planned):
+    """What the program that replays should never say."""
+
+    def program(self, answer, status):
+        path = self.file(f"#!/bin/sh\ncat <<END\n{answer}\nEND\nexit {status}\n", "program")
+        os.chmod(path, 0o755)
+        return path
+
+    def test_a_plan_that_does_not_hold_is_told(self):
+        trace = self.file(blocks(10, 10, 10))
+        found = self.plan(trace)
+        found["verified"]["is_verified"] = False
+        program = self.program(json.dumps(found), 1)
+        said = self.refused(1, "--program", program, trace)
+        self.assertIn("NOT verified", said)
+        self.assertNotIn("Verified by replay", said)
+
+    def test_a_program_that_does_not_end_well_is_named(self):
+        trace = self.file(blocks(1))
+        program = self.program("", 7)
+        self.assertIn(f"{program} has ended with 7", self.refused(2, "--program", program, trace))
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -100,7 +100,7 @@ def planned(options):
     text = pack_trace.load(options.trace)
     command = [program, options.trace, str(options.lag), str(options.limit), *options.layout]
     done = subprocess.run(command, input=text.encode("ascii", "replace"), stdout=subprocess.PIPE, check=False)
-    if done.returncode not in (PLANNED, NOT_SERVED):
+    if done.returncode not in (PLANNED, NOT_SERVED) or not done.stdout:
         # It has said why, unless it was ended.
         raise BadInput("" if done.returncode == BAD_INPUT else f"{program} has ended with {done.returncode}")
     found = {"trace": options.trace, **json.loads(done.stdout)}
@@ -202,12 +202,12 @@ def verdict_lines(found):
         f"Its price: {row['maps']} maps and {row['waits']} waits; without a limit {row['free']['maps']} and "
         f"{row['free']['waits']}, and {mib(row['peak'])} MiB"
     )
-    if verified["is_verified"]:
-        yield "Verified by replay: with it every allocation is served. With one page less,"
-        yield f"    {environment(verified['less'])}"
-        yield f"{refusal(verified['refused'])}."
-    else:
+    if not verified["is_verified"]:
         yield "NOT verified: replayed once more, it came out otherwise"
+        return
+    yield "Verified by replay: with it every allocation is served. With one page less,"
+    yield f"    {environment(verified['less'])}"
+    yield f"{refusal(verified['refused'])}."
     yield "That is exact for these calls in this order. A run is at a pace of its own: give it a 64th more,"
     yield f"    {environment(found['room'])}"
     yield "and what else it obtains of the driver, past the pools, which counts against the limit, too."
