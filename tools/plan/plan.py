@@ -191,6 +191,7 @@ def table_lines(found):
     yield "* the plan   + none needs less and works less   peak: reserved without a limit   limit: the smallest; at it:"
     yield "maps: segments obtained and given back   moves: of them, to make room elsewhere   waits: of the host"
     yield "asked: events and questions   ns a call: of the pool itself, on this machine"
+    yield "cap: of each pool, that of cuMemAlloc and that of cuMemAllocAsync; the limit is of both together"
 
 
 def verdict_lines(found):
