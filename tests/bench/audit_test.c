@@ -11,7 +11,6 @@
 #include "map.h"
 #include "measure.h"
 #include "records.h"
-#include "trace.h"
 #include "workload.h"
 
 /* A peer with a planted mistake: once in a while a block that is live already. */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "peer.h"
-#include "trace.h"
+#include "run.h"
 
 static const struct peer_options unlimited;
 

@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "records.h"
-#include "trace.h"
+#include "run.h"
 
 #define ROUNDS 3
 

@@ -18,7 +18,7 @@ import tempfile
 
 SKIP = 77
 STRICT = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
-SUITES = ("at_run_time", "beside", "example", "header_c", "header_cxx", "others", "package", "symbols")
+SUITES = ("at_run_time", "beside", "example", "header_c", "header_cxx", "others", "package", "plan", "symbols")
 OPTIONS = None
 WRONG = []
 
@@ -176,6 +176,20 @@ def at_run_time(installed):
             run = shimrun.run([program], preload, driver=OPTIONS.driver)
             note(run.status == 0 and run.out == words, f"{compiler}, {preload}: {run.status}\n{run.out}{run.err}")
         note(not shimrun.leaks(run.report), f"leaks: {shimrun.leaks(run.report)}")
+
+
+def plan(installed):
+    """The launcher plans with what was installed beside it: nothing of the source tree or of the build."""
+    launcher = installed.find("streampool")
+    trace = os.path.join(installed.folder, "run.trace")
+    with open(trace, "w", encoding="ascii") as file:
+        file.write("a 10485760\n" * 3)
+    said = call(launcher, "plan", trace)
+    note("STREAMPOOL_LIMIT=30M\n" in said, f"no plan:\n{said}")
+    program = installed.find("streampool-plan")
+    os.rename(program, program + ".gone")
+    done = subprocess.run([launcher, "plan", trace], capture_output=True, text=True, check=False)
+    note(done.returncode == 2 and "streampool-plan is not there" in done.stderr, f"without the program: {done}")
 
 
 def header_c(installed):

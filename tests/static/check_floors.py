@@ -36,6 +36,7 @@ FLOORS = {
     "shim/report": {"streampool", "base", "driver", "track", "system"},
     "shim/route": {"streampool", "base", "driver", "stamp", "track", "report", "system"},
     "shim/entry": {"streampool", "base", "driver", "stamp", "track", "report", "route", "system"},
+    "tools": {"streampool", "system"},
 }
 
 # The report is written when the driver may be gone: it may name the entry
@@ -86,7 +87,7 @@ def include_is_allowed(path, quote, name):
     allowed = FLOORS[floor]
     if quote == '"':
         folder = name.rpartition("/")[0]
-        if floor == "model":
+        if floor in ("model", "tools"):
             return folder == ""
         if floor == "include/streampool" or not folder:
             return False

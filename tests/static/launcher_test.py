@@ -62,6 +62,22 @@ class Launcher(unittest.TestCase):
         self.assertNotIn("--library", launch("--library", SHIM, "--", "echo", "--help").stdout)
         self.assertIn("-p: not found", launch("--library", SHIM, "--", "-p").stderr)
 
+    def test_plan_is_the_launchers_own_unless_it_is_behind_two_dashes(self):
+        answer = launch("plan", "--help")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertIn("TRACE", answer.stdout)
+        answer = launch("plan", "/nowhere/run.trace")
+        self.assertEqual(answer.returncode, 2)
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "plan")
+            with open(program, "w", encoding="ascii") as file:
+                file.write("#!/bin/sh\necho $LD_PRELOAD\n")
+            os.chmod(program, 0o755)
+            path = os.pathsep.join([folder, os.environ["PATH"]])
+            answer = subprocess.run([LAUNCHER, "--library", SHIM, "--", "plan"], env={"PATH": path},
+                                    capture_output=True, text=True, check=False)  # fmt: skip
+            self.assertEqual(answer.stdout, SHIM + "\n", answer.stderr)
+
     def test_check_reads_the_options_of_env_in_a_script(self):
         with tempfile.TemporaryDirectory() as folder:
             script = os.path.join(folder, "script")

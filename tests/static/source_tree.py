@@ -6,7 +6,7 @@ A file is named by its path from the root of the tree, with slashes.
 
 import os
 
-FOLDERS = ("include", "model", "shim", "tests", "scripts", ".ci")
+FOLDERS = ("include", "model", "shim", "tools", "tests", "scripts", ".ci")
 TOP = ("meson.build", "meson_options.txt", ".clang-format", ".clang-tidy", ".editorconfig")
 C_ENDINGS = (".c", ".h", ".S", ".def")
 CODE_ENDINGS = C_ENDINGS + (".py", ".sh", ".map")

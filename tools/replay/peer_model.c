@@ -6,40 +6,16 @@
  * The device that it believes in is that of device.h.
  */
 
-#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <streampool/model.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "announce.h"
 #include "device.h"
 #include "measure.h"
 #include "records.h"
 
 /* A request ends after a handful of steps; the shim does without the pool after so many. */
 #define STEPS_MAX 1000
-
-/* fences */
-
-/* Not for ThreadSanitizer, which knows nothing of it. */
-#if defined(SYS_membarrier) && !defined(__SANITIZE_THREAD__)
-static void fence(void *unused)
-{
-        (void)unused;
-        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-}
-
-static void (*fence_threads(void))(void *)
-{
-        return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) ? NULL
-                                                                                        : fence;
-}
-#else
-static void (*fence_threads(void))(void *)
-{
-        return NULL;
-}
-#endif
 
 /* life */
 
@@ -90,7 +66,7 @@ static void lay_out(struct pool_peer *peer, spm_pool pool)
 static struct pool_peer *make_any(const struct peer_ops *ops, const struct peer_options *options)
 {
         struct pool_peer *peer = must_calloc(1, sizeof(*peer));
-        struct spm_config config = {.fence = fence_threads()};
+        struct spm_config config = {.fence = device_fence()};
 
         if (options->records) {
                 config.alloc = records_new;
@@ -107,6 +83,7 @@ static struct pool_peer *make_any(const struct peer_ops *ops, const struct peer_
         add_pools(peer);
         lay_out(peer, peer->async);
         lay_out(peer, peer->sync);
+        announce_start(peer);
         return peer;
 }
 
@@ -155,7 +132,8 @@ uint64_t pool_alloc(struct pool_peer *peer, uint32_t stream, size_t size,
                 status = spm_alloc(peer->model, &request, &allocation, &actions);
                 device_perform(peer, &actions, &request);
         } while (status == SPM_AGAIN && ++steps < STEPS_MAX);
-        if (status == SPM_E_OUT_OF_MEMORY)
+        /* No shelf of its layout takes it, or the shim would go on without the pool. */
+        if (status == SPM_E_OUT_OF_MEMORY || status == SPM_E_TOO_BIG || status == SPM_AGAIN)
                 return 0;
         device_must(status, "an allocation");
         return allocation.address;
@@ -277,6 +255,7 @@ static void wait_event(struct pool_peer *peer, uint32_t event, uint32_t stream)
                                    (uint32_t)*device_number(&peer->streams, stream)};
         struct spm_ticket ticket;
 
+        announce_work(peer, stream);
         device_must(spm_wait_begin(peer->model, waiter,
                                    (spm_event)*device_number(&peer->events, event), &ticket),
                     "a wait");
@@ -297,6 +276,7 @@ static void retire(struct pool_peer *peer, uint32_t stream)
 static void synchronize(struct pool_peer *peer, enum spm_scope_kind kind, uint64_t id)
 {
         device_observe(peer, (struct spm_scope){kind, (uint32_t)id}, SPM_SYNC_WAIT, true);
+        announce_wait(peer);
 }
 
 static void order(struct peer *base, enum peer_order what, uint32_t a, uint32_t b)
@@ -331,6 +311,7 @@ static void order(struct peer *base, enum peer_order what, uint32_t a, uint32_t 
                 synchronize(peer, SPM_SCOPE_CONTEXT, peer->context);
                 break;
         case PEER_LAUNCH:
+                announce_work(peer, a);
                 peer->kernels += b;
                 *device_number(&peer->last, (uint32_t)*device_number(&peer->streams, a)) =
                         peer->kernels;

@@ -47,6 +47,8 @@ struct pool_peer {
         struct numbers stamped;   /* kernels before a stamp, by spm_stamp */
         struct numbers magazines; /* pointers, by stream; for a peer that uses them itself */
         uint32_t stream_count;
+        uint32_t crowded_waits; /* of the program, since streams were counted; announce.c */
+        uint32_t recount_gap;
 };
 
 /* The parts of the peer that threads need one by one; see peer_model.c. */
@@ -75,5 +77,9 @@ void device_perform(struct pool_peer *peer, const struct spm_actions *actions,
 /** device_observe() - the host waits for, or asks about, a stream, an event or a context. */
 void device_observe(struct pool_peer *peer, struct spm_scope scope, enum spm_sync how,
                     bool is_done);
+
+/** device_fence() - of struct spm_config: all threads see what this one has written. NULL where the
+ * system has none. */
+void (*device_fence(void))(void *);
 
 #endif

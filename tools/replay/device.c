@@ -5,8 +5,11 @@
 
 #include "device.h"
 
+#include <linux/membarrier.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "audit.h"
 #include "measure.h"
@@ -196,3 +199,25 @@ void device_perform(struct pool_peer *peer, const struct spm_actions *actions,
                 perform_one(peer, &actions->item[i], request);
         }
 }
+
+/* fences */
+
+/* Not for ThreadSanitizer, which knows nothing of it. */
+#if defined(SYS_membarrier) && !defined(__SANITIZE_THREAD__)
+static void fence(void *unused)
+{
+        (void)unused;
+        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+void (*device_fence(void))(void *)
+{
+        return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) ? NULL
+                                                                                        : fence;
+}
+#else
+void (*device_fence(void))(void *)
+{
+        return NULL;
+}
+#endif

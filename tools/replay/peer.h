@@ -60,6 +60,7 @@ struct peer_options {
         uint64_t keep;           /* bytes not given back at synchronisations */
         enum spm_growth growth;  /* of pools that have a device, and so a range of addresses */
         uint64_t large_align;    /* of synchronous blocks above 1 MiB */
+        bool is_announced;       /* the model hears of all that is submitted: announce.h */
         const char *layout;      /* of both pools; NULL for the default heap */
         struct audit *audit;     /* told of segments; NULL for none */
         struct records *records; /* counts the model's own memory; NULL for none */

@@ -3,17 +3,17 @@
 #define TRACE_H
 
 /*
- * Trace -- what a real program asked a pool for, and how an allocator fares
+ * Trace -- what a real program asked a pool for
  *
- * The text is that of traces/README.md. Some of it is only for who repeats the
+ * The text is that of tests/bench/traces/README.md. Some of it is only for who repeats the
  * program (tests/e2e/apps/client.c): no pool is told of that here.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
-#include "audit.h"
 #include "peer.h"
 
 enum trace_kind {
@@ -49,32 +49,18 @@ struct trace {
         uint64_t live_peak; /* bytes asked for and not freed */
 };
 
-/** trace_load() - Return: false, after saying why, if @path is no trace. */
+/**
+ * trace_read() - all of @file
+ * @name: of the file, for complaints
+ *
+ * Return: false, after saying which line is no event and why; then nothing is to be ended. What is
+ * read makes sense: blocks are freed while they live, streams and events are used while they are
+ * there.
+ */
+bool trace_read(struct trace *trace, FILE *file, const char *name);
+
+/** trace_load() - the same of the file at @path. */
 bool trace_load(struct trace *trace, const char *path);
 void trace_fini(struct trace *trace);
-
-struct outcome {
-        bool is_complete; /* every allocation was served */
-        bool is_agreed;   /* the allocator's own figures are those that were counted */
-        uint64_t ns;
-        uint64_t late_moves; /* in the second half of the allocations: the steady state */
-        struct peer_figures figures;
-};
-
-/** trace_replay() - on a new allocator; @audit may be NULL, and hears of segments too. */
-struct outcome trace_replay(const struct trace *trace, const struct peer_ops *ops,
-                            const struct peer_options *options, struct audit *audit);
-
-/**
- * trace_capacity() - the smallest capacity that completes
- * @enough: one that may be expected to
- *
- * By bisection, to a 500th of the live peak or 2 MiB. It takes for granted that more memory is
- * not worse, which no best fit guarantees.
- *
- * Return: bytes, 0 if @enough does not complete.
- */
-uint64_t trace_capacity(const struct trace *trace, const struct peer_ops *ops,
-                        const struct peer_options *options, uint64_t enough);
 
 #endif
