@@ -61,13 +61,17 @@ static bool has_left(const struct spm_pool_state *pool, bool persistent)
         return area != NULL;
 }
 
+static bool is_idle(const struct spm_block *block)
+{
+        return spm_block_is(block, SPM_BLOCK_READY) || spm_block_is(block, SPM_BLOCK_SEALED);
+}
+
 /* Persistent pages that nobody uses go as well; those in use stay. */
 static bool has_idle(const struct spm_pool_state *pool)
 {
         const struct spm_area *area = pool->areas;
 
-        while (area && (!area->segment_count || !spm_block_is(area->first, SPM_BLOCK_READY) ||
-                        counts(area, false)))
+        while (area && (!area->segment_count || !is_idle(area->first) || counts(area, false)))
                 area = area->next;
         return area != NULL;
 }

@@ -17,8 +17,8 @@
  * To hand a magazine to another thread takes what handing over any memory takes. It is the model's
  * memory: spm_magazine_end() frees it, and spm_model_free() what is left of them.
  *
- * Only ASYNC pools that have a range can have them. That of a legacy stream serves nothing while its
- * context has a blocking stream, or may have one that the model was not told of: an allocation
+ * Only ASYNC pools that have a range can have them. That of a legacy stream serves nothing while
+ * its context has a blocking stream, or may have one that the model was not told of: an allocation
  * there can be more than memory (H6).
  */
 
