@@ -40,7 +40,7 @@ def main():
     for target in known(build, "targets"):
         if target["id"] in wanted:
             for path in target["filename"]:
-                print(os.path.relpath(path, build))
+                print(os.path.relpath(os.path.realpath(path), os.path.realpath(build)))
 
 
 if __name__ == "__main__":
