@@ -54,6 +54,7 @@ struct owner {
 struct sim_claim {
         struct sim_claim *next_of_operation;
         struct sim_claim *next_of_owner;
+        struct sim_claim **place_of_owner; /* what points to it there */
         struct sim_operation *operation;
         struct owner *owner;
         struct sim_range range; /* the part that this owner owns */
@@ -216,6 +217,9 @@ static void claim_part(struct sim_operation *operation, struct owner *owner,
         claim->next_of_operation = operation->claims;
         operation->claims = claim;
         claim->next_of_owner = owner->claims;
+        claim->place_of_owner = &owner->claims;
+        if (owner->claims)
+                owner->claims->place_of_owner = &claim->next_of_owner;
         owner->claims = claim;
         owner->unfinished++;
         note(claim);
@@ -284,12 +288,11 @@ void sim_oracle_finish(struct sim_operation *operation)
 {
         while (operation->claims) {
                 struct sim_claim *claim = operation->claims;
-                struct sim_claim **place = &claim->owner->claims;
 
                 operation->claims = claim->next_of_operation;
-                while (*place != claim)
-                        place = &(*place)->next_of_owner;
-                *place = claim->next_of_owner;
+                *claim->place_of_owner = claim->next_of_owner;
+                if (claim->next_of_owner)
+                        claim->next_of_owner->place_of_owner = claim->place_of_owner;
                 claim->owner->unfinished--;
                 note(claim);
                 forget_if_done(claim->owner);

@@ -76,8 +76,9 @@ struct world {
         int event_nodes[WORLD_EVENTS]; /* what the driver's event stands for */
         spm_pool pools[WORLD_POOLS];
         bool pool_gone[WORLD_POOLS];
-        int page_count; /* of an area, and of physical memory */
-        int free_pages; /* of physical memory */
+        int page_count;  /* of an area, and of physical memory */
+        int free_pages;  /* of physical memory */
+        int segment_end; /* behind the last of segments[] that is used */
         struct world_page areas[WORLD_POOLS + 1][WORLD_PAGES]; /* of lone segments, and ranges */
         struct world_segment segments[WORLD_SEGMENTS];         /* from 1; of no size: unused */
         struct world_stamp stamps[WORLD_STAMPS];               /* by handle, modulo their number */

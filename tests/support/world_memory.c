@@ -78,7 +78,7 @@ void world_reserved(const struct world *world, int pool, uint64_t *bytes, uint64
 
         *bytes = 0;
         *segments = 0;
-        for (i = 1; i < WORLD_SEGMENTS; i++) {
+        for (i = 1; i < world->segment_end; i++) {
                 if (!world->segments[i].size || world->segments[i].pool != pool)
                         continue;
                 *bytes += world->segments[i].size;
@@ -124,6 +124,8 @@ static void back(struct world *world, int pool, spm_segment id, uint64_t base, u
                 number++;
         world->segments[number] =
                 (struct world_segment){.id = id, .pool = pool, .base = base, .size = size};
+        if (number >= world->segment_end)
+                world->segment_end = number + 1;
         for (at = base; at < base + size; at += WORLD_PAGE)
                 page_at(world, at)->segment = number;
         world->free_pages -= (int)(size / WORLD_PAGE);
@@ -201,7 +203,7 @@ static int find_segment(const struct world *world, spm_segment id)
 {
         int i;
 
-        for (i = 1; i < WORLD_SEGMENTS; i++)
+        for (i = 1; i < world->segment_end; i++)
                 if (world->segments[i].size && world->segments[i].id == id)
                         return i;
         return 0;
@@ -231,4 +233,6 @@ void world_release(struct world *world, const struct spm_action *action)
         }
         world->free_pages += (int)(segment->size / WORLD_PAGE);
         *segment = (struct world_segment){0};
+        while (world->segment_end && !world->segments[world->segment_end - 1].size)
+                world->segment_end--;
 }
