@@ -26,11 +26,15 @@ static void default_pool_stays(void)
         CODE(MemPoolTrimTo, default_pool(), 0);
 }
 
-/* The handle of a pool that is gone is another one's soon, which has nothing of the first. */
+/*
+ * The handle of a pool that is gone is another one's soon, which has nothing of the first. Its
+ * block is freed before: of 20 pools that went with live ones driver 580.159 dies now and then,
+ * here or a few calls later.
+ */
 static void one_after_the_other(void)
 {
         uint64_t wrong = 0;
-        CUdeviceptr p[20];
+        CUdeviceptr p;
 
         for (int i = 0; i < 20; i++) {
                 CUmemoryPool pool = new_pool(0);
@@ -38,12 +42,11 @@ static void one_after_the_other(void)
                 wrong += figure(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
                 wrong += figure(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
                 set_threshold(pool, UINT64_MAX);
-                CU_OK(cu.MemAllocFromPoolAsync(&p[i], 4096, pool, conf.n1));
+                CU_OK(cu.MemAllocFromPoolAsync(&p, 4096, pool, conf.n1));
                 wrong += figure(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) != 4096;
+                CU_OK(cu.MemFreeAsync(p, conf.n1));
                 CU_OK(cu.MemPoolDestroy(pool));
         }
-        for (int i = 0; i < 20; i++)
-                CU_OK(cu.MemFreeAsync(p[i], conf.n1));
         CODE(StreamSynchronize, conf.n1);
         conf_say("wrong=%llu", (unsigned long long)wrong);
 }
@@ -67,8 +70,6 @@ static void pools_are_apart(void)
         CODE(StreamSynchronize, conf.n1);
 }
 
-/* Alone: driver 580.159 with two devices dies in the wait below if pools went before that had live
- * blocks. */
 static void current_pool(void)
 {
         CUmemoryPool pool = new_pool(0), current = NULL;
@@ -250,7 +251,7 @@ const struct conf_case conf_pool_life[] = {
         {"pool.destroyed_with_a_live_block", destroyed_with_a_live_block, 0, NULL},
         {"pool.default_pool_stays", default_pool_stays, 0, NULL},
         {"pool.one_after_the_other", one_after_the_other, 0, NULL},
-        {"pool.current_pool", current_pool, CONF_ALONE, NULL},
+        {"pool.current_pool", current_pool, 0, NULL},
         {"pool.current_pool_with_a_limit", current_pool_with_a_limit, CONF_ALONE, NULL},
         {"pool.current_pool_goes", current_pool_goes, CONF_ALONE, NULL},
         {"pool.captured", captured, 0, NULL},
