@@ -11,7 +11,8 @@ TRACE is a recording (STREAMPOOL_RECORD) or a packed trace, .xz or not. Of the c
 limits differ by less than a 64th of what lives at once, the plan is the one that maps and waits
 least.
 
-exit status: 0 planned and verified; 1 the run cannot be served, and why; 2 bad input
+exit status: 0 planned and verified; 1 the run cannot be served, and why; 2 nothing was tried, as
+the input is bad, or the program that replays is not there or has failed
 """
 
 import argparse
@@ -44,7 +45,7 @@ GRAIN = 2 * MIB
 
 
 class BadInput(Exception):
-    """What was asked for cannot be tried; says what is wrong with it."""
+    """What was asked for cannot be tried; says why, or nothing where that has been said."""
 
 
 # what is asked for
@@ -53,9 +54,10 @@ class BadInput(Exception):
 def size(text):
     """Bytes, of 16G, 1.5G or 512MiB."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])(?:i?B)?)?", text, re.I)
-    if not match or not float(match[1]):
+    value = int(float(match[1]) * (1 << 10 * (" KMGT".index((match[2] or " ").upper())))) if match else 0
+    if not value:
         raise argparse.ArgumentTypeError(f"{text} is no size, as 16G or 512M")
-    return int(float(match[1]) * (1 << 10 * (" KMGT".index((match[2] or " ").upper()))))
+    return value
 
 
 def count(text):
