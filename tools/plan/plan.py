@@ -119,7 +119,7 @@ def with_room(row):
     return {**row["settings"], "STREAMPOOL_LIMIT": f"{grains * GRAIN // MIB}M"}
 
 
-def toil(row):
+def host_cost(row):
     return row["maps"] + row["waits"]
 
 
@@ -127,9 +127,9 @@ def is_worth_it(row, rows):
     """Is there no other that needs less and works less?"""
     if not row["served"]:
         return False
-    others = [other for other in rows if other["served"] and other is not row]
-    pair = (row["cap"], toil(row))
-    return not any(o["cap"] <= pair[0] and toil(o) <= pair[1] and (o["cap"], toil(o)) != pair for o in others)
+    own = (row["cap"], host_cost(row))
+    pairs = [(other["cap"], host_cost(other)) for other in rows if other["served"]]
+    return not any(cap <= own[0] and cost <= own[1] and (cap, cost) != own for cap, cost in pairs)
 
 
 # what is shown
