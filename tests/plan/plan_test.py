@@ -133,6 +133,14 @@ class Small(Planned):
         self.assertEqual(best(idle)["peak"], 10 * MIB)
         self.assertEqual((idle["devices"], apart["devices"]), ([0], [0, 256, None]))
 
+    def test_what_is_worth_it_is_beaten_by_none(self):
+        """By no other that needs no more and keeps the host no longer."""
+        rows = [row for row in self.usual((blocks(10) + "f 1\n") * 5 + blocks(4, 3)) if row["served"]]
+        figures = [(row["cap"], row["maps"] + row["waits"]) for row in rows]
+        beaten = [any(a <= cap and b <= cost and (a, b) != (cap, cost) for a, b in figures) for cap, cost in figures]
+        self.assertEqual([row["worth_it"] for row in rows], [not is_beaten for is_beaten in beaten])
+        self.assertEqual(set(beaten), {True, False}, figures)
+
     def test_what_the_driver_refused_is_not_planned_for(self):
         found = self.plan(self.file("! 2\n" + blocks(2)))
         self.assertEqual((found["run"]["refused"], found["run"]["allocations"]), (1, 1))
@@ -313,6 +321,17 @@ class Bad(Planned):
         whole = self.file(blocks(1) * 1000, "cut.xz")
         os.truncate(whole, os.path.getsize(whole) // 2)
         self.assertIn(f"{whole}: ", self.refused(2, whole))
+
+    def test_what_cannot_be_unpacked_is_named(self):
+        packer = os.path.join(ROOT, "tools", "replay", "pack_trace.py")
+        path = self.file("no xz")
+        os.rename(path, path + ".xz")
+        target = os.path.join(self.folder, "target")
+        done = subprocess.run([sys.executable, packer, "--unpack", path + ".xz", target],
+                              capture_output=True, text=True, check=False)  # fmt: skip
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, rf"^{path}\.xz: .+\n$")
+        self.assertFalse(os.path.exists(target))
 
     def test_a_run_without_allocations_has_no_plan(self):
         path = self.file("k 0 1\nc\n")
