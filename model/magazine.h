@@ -54,7 +54,7 @@ struct spm_magazine {
         bool is_fenced; /* who recalls makes the owner's thread pass a barrier */
 
         /* Of the owner while it is inside, else of whoever has recalled it. */
-        bool dead; /* its stream or pool is gone */
+        bool dead; /* its stream or pool is gone, or it was retired */
         spm_stream stream_id;
         spm_stream line_id;   /* of its context */
         spm_stream legacy_id; /* likewise, when the owner was last here with the lock */

@@ -20,7 +20,7 @@
  * thread at any time, but of one reservation by one at a time. Those that take a model are under
  * the lock of that model, as in model.h. Ownership: budgets, accounts, reservations and requests
  * are the caller's memory; an account is closed before its budget ends, and a budget outlives those
- * that lie in it. Sources: rules B35 to B43 of the design notes.
+ * that lie in it. Sources: rules B35 to B43 of tests/rules/README.md.
  */
 
 #include <stdbool.h>

@@ -38,10 +38,12 @@
  * of the device, and not of each stream. (C7)
  *
  * Dry run (C40, C41): a pool whose provider is SPM_PROVIDER_MODEL takes the same layout, and
- * replays a program's calls without a driver; pages_peak of its shelves is what a cap needs.
+ * replays a program's calls without a driver; pages_peak of its shelves is what a cap needs. Of a
+ * recorded program (STREAMPOOL_RECORD), `streampool plan` does that with several layouts, and finds
+ * the smallest cap or limit of each.
  *
- * Sources: C and a number are here a rule of layouts in the design notes' list of features (section
- * 1C), not of captures.
+ * Sources: C and a number are here a rule of layouts, those of tests/rules/README.md, not of
+ * captures as in model.h.
  *
  * Units are bytes. Threads and ownership are those of model.h: what is passed in is copied.
  */

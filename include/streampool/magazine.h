@@ -20,6 +20,8 @@
  * Only ASYNC pools that have a range can have them. That of a legacy stream serves nothing while
  * its context has a blocking stream, or may have one that the model was not told of: an allocation
  * there can be more than memory (H6).
+ *
+ * Units are bytes. Sources: as in model.h.
  */
 
 #include <stdbool.h>

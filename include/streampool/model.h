@@ -67,8 +67,9 @@
  * A failed input changes nothing that the caller can see, but for what its
  * actions tell.
  *
- * Sources: a rule's letter and number (G1, F4, A6, H3, C5, L1, O1) is that of
- * the design notes; `cuda.h` is NVIDIA's driver API header.
+ * Sources: `cuda.h` is NVIDIA's driver API header. A rule's letter and number (G1, F4, A6, H3, C5,
+ * L1, O1) is that of the notes on what the driver guarantees and forbids, from which this grew;
+ * wherever one is named, it is said beside it what it wants.
  */
 
 #include <stddef.h>

@@ -20,7 +20,7 @@
  * an order of its own; they are written in that order as far as calls do not overlap. The ring can
  * be written by many threads, and read at the same time. Calls with a resource are under the lock
  * of its model. Ownership: observers, rings, their rows and resources are the caller's memory.
- * Sources: rules B44 to B49 of the design notes.
+ * Sources: rules B44 to B49 of tests/rules/README.md.
  */
 
 #include <stdbool.h>

@@ -12,7 +12,7 @@
  * Units: bytes as taken from segments. Threads: as in model.h, none; the callback of a reap is
  * called with the caller's lock held, so it is for programs that have nothing else to do then.
  * Others wait in a way of their own, and tell it by spm_sync_begin() and spm_sync_end(). Sources:
- * rules B16 to B27 of the design notes.
+ * rules B16 to B27 of tests/rules/README.md.
  */
 
 #include <stdbool.h>

@@ -17,7 +17,9 @@
  * driver. None calls the driver but streampool_set_layout(), which may have memory
  * to give back to it and waits for what was freed. Before the process uses CUDA
  * (a successful cuInit) there is nothing to tell, and no pool to change: figures and
- * layouts are refused, and no report is written.
+ * layouts are refused, and no report is written. Nothing that is passed in is kept.
+ *
+ * Sources: C and a number are a rule of layouts, as in streampool/layout.h.
  */
 
 #include <stdbool.h>
@@ -88,7 +90,7 @@ enum streampool_status {
 };
 
 /**
- * streampool_set_layout() - how pools of device memory are cut up from now on
+ * streampool_set_layout() - how pools of device memory are cut up from now on (C34, C35)
  * @text:   as of STREAMPOOL_LAYOUT (streampool/layout.h); NULL or "pool" for the default heap
  * @device: by its number; -1 for all devices, whatever was said of one of them before
  * @why:    return argument: one line on what is wrong, if anything is, else nothing; may be NULL
@@ -112,7 +114,7 @@ STREAMPOOL_API enum streampool_status streampool_set_layout(const char *text, in
 
 /**
  * streampool_persistent_enter(), streampool_persistent_leave() - a window in which what is
- * allocated is persistent: it lies on pages of its own, apart from what comes and goes
+ * allocated is persistent (C30): it lies on pages of its own, apart from what comes and goes
  * @device: by its number; -1 for all devices
  *
  * In pools that have a layout, and in those that get one inside the window; the default heap makes

@@ -29,7 +29,7 @@
  *
  * Units: bytes; points as in model.h. Threads: as in model.h, none. Ownership: identities are
  * values; a launch is the model's memory until spm_launch_free(), which spm_model_free() does not
- * call. Sources: rules B1 to B34 of the design notes.
+ * call. Sources: rules B1 to B34 of tests/rules/README.md.
  */
 
 #include <stdbool.h>

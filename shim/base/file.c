@@ -33,8 +33,7 @@ static const char *read_all(int fd, char *text, size_t *length)
         return NULL;
 }
 
-/* fstat() would say what kind of file it is, too, but is a name that old C libraries do not have.
- */
+/* By lseek(), as fstat() of new C libraries is not in old ones. */
 const char *sp_file_read(const char *path, char *text, size_t *length)
 {
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

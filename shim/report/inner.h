@@ -12,7 +12,7 @@
  *   json.c     for programs, with json_place.c
  *   layout.c   of the pools' layout, for both
  *   order.c    of the order of streams: what is not behind what
- *   other.c    of a second free: who else has had the address
+ *   reuse.c    of a second free: who else has had the address
  *   sarif.c    for tools that show findings beside the code
  *   uses.c     of a copy or a set: what it touched
  *   survey.c   how sizes and free memory of a pool are spread
@@ -215,13 +215,13 @@ void sp_order_text_earlier(struct sp_text *text, const struct sp_finding *findin
 /** sp_order_json() - a member of the finding; null if it is not of the order of streams. */
 void sp_order_json(struct sp_text *text, const struct sp_finding *finding);
 
-/** sp_other_text() - whose the address is by now, or had been; sp_other_text_end(): who freed that,
+/** sp_reuse_text() - whose the address is by now, or had been; sp_reuse_text_end(): who freed that,
  * unless it lives. */
-void sp_other_text(struct sp_text *text, const struct sp_finding *finding);
-void sp_other_text_end(struct sp_text *text, const struct sp_finding *finding);
+void sp_reuse_text(struct sp_text *text, const struct sp_finding *finding);
+void sp_reuse_text_end(struct sp_text *text, const struct sp_finding *finding);
 
-/** sp_other_json() - a member of the finding; null if nobody else has had the address. */
-void sp_other_json(struct sp_text *text, const struct sp_finding *finding);
+/** sp_reuse_json() - a member of the finding; null if nobody else has had the address. */
+void sp_reuse_json(struct sp_text *text, const struct sp_finding *finding);
 
 /** sp_allocation_json() - the members that say what a block is and where it was allocated. */
 void sp_allocation_json(struct sp_text *text, enum sp_kind kind, uint64_t address, size_t bytes,

@@ -76,7 +76,7 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         sp_words_text(text, "freed_by", finding->freed_by);
         sp_text_add(text, ", ");
         sp_words_site(text, "freed_at", finding->freed_at);
-        sp_other_json(text, finding);
+        sp_reuse_json(text, finding);
         sp_use_json(text, finding);
         sp_overrun_json(text, finding);
         sp_overlap_json(text, finding);

@@ -140,14 +140,14 @@ static void add_related(struct sp_text *text, const char *message, const void *s
         sp_text_add(text, "}");
 }
 
-static void add_other(struct sp_text *text, const struct sp_other *other, int id)
+static void add_reuse(struct sp_text *text, const struct sp_reuse *reuse, int id)
 {
-        if (!other->freed_by) {
-                add_related(text, "its address is of what was allocated here", other->site, id);
+        if (!reuse->freed_by) {
+                add_related(text, "its address is of what was allocated here", reuse->site, id);
                 return;
         }
-        add_related(text, "its address had been allocated here", other->site, id);
-        add_related(text, "and freed here", other->freed_at, id + 1);
+        add_related(text, "its address had been allocated here", reuse->site, id);
+        add_related(text, "and freed here", reuse->freed_at, id + 1);
 }
 
 static void add_finding(struct sp_text *text, const struct sp_finding *finding, bool is_first)
@@ -189,8 +189,8 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding, 
                         add_related(text, "freed before here", finding->freed_at, id++);
                 if (sp_finding_is_order(finding) && finding->earlier != SP_EARLIER_ALLOC)
                         add_related(text, "not behind what is here", finding->earlier_at, id++);
-                if (finding->has_other)
-                        add_other(text, &finding->other, id);
+                if (finding->has_reuse)
+                        add_reuse(text, &finding->reuse, id);
                 sp_text_add(text, "]");
         }
         sp_text_add(text, "}");

@@ -57,14 +57,14 @@ static void add_place(struct sp_text *text, const void *site)
         sp_place_frames(text, site, FRAME);
 }
 
-static void add_other(struct sp_text *text, const struct sp_finding *finding)
+static void add_reuse(struct sp_text *text, const struct sp_finding *finding)
 {
-        sp_other_text(text, finding);
-        add_place(text, finding->other.site);
-        if (!finding->other.freed_by)
+        sp_reuse_text(text, finding);
+        add_place(text, finding->reuse.site);
+        if (!finding->reuse.freed_by)
                 return;
-        sp_other_text_end(text, finding);
-        add_place(text, finding->other.freed_at);
+        sp_reuse_text_end(text, finding);
+        add_place(text, finding->reuse.freed_at);
 }
 
 static void add_finding(struct sp_text *text, const struct sp_finding *finding)
@@ -105,8 +105,8 @@ static void add_finding(struct sp_text *text, const struct sp_finding *finding)
         sp_text_add_bytes(text, block->bytes);
         sp_text_add(text, " of %s memory, allocated", sp_kind_name(block->kind));
         add_place(text, block->site);
-        if (finding->has_other)
-                add_other(text, finding);
+        if (finding->has_reuse)
+                add_reuse(text, finding);
 }
 
 void sp_findings_text(struct sp_text *text, const struct sp_report *report)

@@ -25,9 +25,9 @@
 
 #define STEPS_MAX 20000 /* others may obtain and leave memory as fast as it is given back here */
 
-/* may anything be said now? */
+/* may pools be changed now, and those of this device? */
 
-static enum streampool_status look(int device, struct sp_text *why)
+static enum streampool_status check_call(int device, struct sp_text *why)
 {
         if (sp_life_is_child() || !sp_life_has_begun() || sp_life_state() == SP_LIFE_LEAVING) {
                 sp_text_add(why, "streampool is not at work in this process, or not yet");
@@ -47,8 +47,8 @@ static enum streampool_status look(int device, struct sp_text *why)
 
 /* a layout */
 
-static enum streampool_status read(const char *text, struct sp_layout_wish *wish,
-                                   struct sp_text *why)
+static enum streampool_status parse(const char *text, struct sp_layout_wish *wish,
+                                    struct sp_text *why)
 {
         struct spm_layout_error error;
         char words[SP_LOG_MAX];
@@ -154,13 +154,13 @@ enum streampool_status streampool_set_layout(const char *text, int device, char 
                 sp_text_init(&words, why, size);
         else
                 sp_text_init(&words, nowhere, sizeof(nowhere));
-        status = look(device, &words);
+        status = check_call(device, &words);
         if (status)
                 return status;
         wish = calloc(1, sizeof(*wish));
         if (!wish)
                 return explain(SPM_E_HOST_MEMORY, &refusal, &words);
-        status = read(text, wish, &words);
+        status = parse(text, wish, &words);
         if (status == STREAMPOOL_OK)
                 status = explain(install(wish, device, &refusal), &refusal, &words);
         if (status)
@@ -177,7 +177,7 @@ static enum streampool_status turn_window(int device, bool opens)
         char nowhere[1];
 
         sp_text_init(&words, nowhere, sizeof(nowhere));
-        status = look(device, &words);
+        status = check_call(device, &words);
         if (status == STREAMPOOL_OK)
                 sp_layout_window(device, opens);
         return status;

@@ -168,10 +168,9 @@ static void look_at_copy(const char *called, const struct sp_use *to, const stru
 
 /* what functions are given */
 
-void sp_use_row(const char *called, enum sp_side side, bool is_write, uint64_t address,
-                size_t bytes)
+static struct sp_use row_of(enum sp_side side, bool is_write, uint64_t address, size_t bytes)
 {
-        struct sp_use use = {
+        return (struct sp_use){
                 .address = address,
                 .width = bytes,
                 .rows = 1,
@@ -179,6 +178,12 @@ void sp_use_row(const char *called, enum sp_side side, bool is_write, uint64_t a
                 .side = side,
                 .is_write = is_write,
         };
+}
+
+void sp_use_row(const char *called, enum sp_side side, bool is_write, uint64_t address,
+                size_t bytes)
+{
+        struct sp_use use = row_of(side, is_write, address, bytes);
 
         sp_use_look(called, &use);
 }
@@ -186,19 +191,9 @@ void sp_use_row(const char *called, enum sp_side side, bool is_write, uint64_t a
 void sp_use_copy(const char *called, enum sp_side to_side, uint64_t to, enum sp_side from_side,
                  uint64_t from, size_t bytes)
 {
-        struct sp_use write = {
-                .address = to,
-                .width = bytes,
-                .rows = 1,
-                .slices = 1,
-                .side = to_side,
-                .is_write = true,
-        };
-        struct sp_use read = write;
+        struct sp_use write = row_of(to_side, true, to, bytes);
+        struct sp_use read = row_of(from_side, false, from, bytes);
 
-        read.address = from;
-        read.side = from_side;
-        read.is_write = false;
         look_at_copy(called, &write, &read);
 }
 

@@ -22,7 +22,8 @@
 #include "base/parse.h"
 #include "track/state.h"
 
-#define DEVICES SP_LIMITS
+#define DEVICES   SP_LIMITS
+#define NO_MEMORY "there is no memory for it"
 
 struct member {
         spm_pool pool;
@@ -87,14 +88,14 @@ static bool parse(const char *text, struct spm_layout *layout)
 /* As text of its own, for as long as it takes. */
 static bool parse_file(struct spm_layout *layout)
 {
-        const char *why = "there is no memory for it";
+        const char *why;
         size_t size = SP_FILE_MAX + 1, length = 0;
         char *text = mmap(NULL, size, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         bool is_read;
 
         if (text == MAP_FAILED) {
-                complain("cannot be read", why);
+                complain("cannot be read", NO_MEMORY);
                 return false;
         }
         why = sp_file_read(file, text, &length);
@@ -114,11 +115,13 @@ void sp_layout_start(const char *text, int count)
         devices = count < DEVICES ? count : DEVICES;
         if (!text || !*text)
                 return;
-        wish = calloc(1, sizeof(*wish));
-        if (!wish)
-                return;
         if (*text == '@')
                 file = text + 1;
+        wish = calloc(1, sizeof(*wish));
+        if (!wish) {
+                complain("cannot be kept", NO_MEMORY);
+                return;
+        }
         wish->source = file ? SP_LAYOUT_OF_FILE : SP_LAYOUT_OF_ENVIRONMENT;
         if (file ? parse_file(&wish->layout) : parse(text, &wish->layout))
                 in_force[0] = wish;

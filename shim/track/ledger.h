@@ -162,7 +162,7 @@ enum sp_earlier_kind {
 };
 
 /* A block that an address was in, at another time. */
-struct sp_other {
+struct sp_reuse {
         uint64_t address;
         size_t bytes;
         enum sp_kind kind;
@@ -183,8 +183,8 @@ struct sp_finding {
         const char *freed_by;         /* NULL while it lives */
         const void *freed_at;
         /* Of what was freed before: who has its address now, or had it before @block. */
-        bool has_other;
-        struct sp_other other;
+        bool has_reuse;
+        struct sp_reuse reuse;
         /* Of uses; else 0. */
         uint64_t touched; /* bytes in all */
         bool is_write;

@@ -48,7 +48,7 @@ struct sp_ledger_node {
         struct sp_ledger_node *memory; /* MAPPED and LIVE: what is mapped, or NULL */
         const char *freed_by;
         const void *freed_at;
-        struct sp_other before;       /* who had the address before; freed_by is NULL if none had */
+        struct sp_reuse before;       /* who had the address before; freed_by is NULL if none had */
         struct sp_ledger_node *older; /* FREED: in the history */
         struct sp_ledger_node *newer; /* the same; or the next spare node */
         UT_hash_handle hh;

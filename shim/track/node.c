@@ -166,9 +166,9 @@ void sp_node_retire_locked(struct sp_ledger_node *node, const char *freed_by)
 
 /* addresses */
 
-static struct sp_other life_of(const struct sp_ledger_node *node)
+static struct sp_reuse life_of(const struct sp_ledger_node *node)
 {
-        return (struct sp_other){
+        return (struct sp_reuse){
                 .address = node->entry.address,
                 .bytes = node->entry.bytes,
                 .kind = node->entry.kind,
@@ -187,7 +187,7 @@ static struct sp_ledger_node *vacate_locked(struct sp_ledger_node *node)
                 return node;
         }
         /* How this one ended, or is about to, is not known. */
-        node->before = (struct sp_other){0};
+        node->before = (struct sp_reuse){0};
         if (node->state == SP_NODE_LIVE) {
                 sp_node_count_locked(node, false);
                 sp_ledger.totals.kind[node->entry.kind].lost++;
@@ -217,7 +217,7 @@ struct sp_ledger_node *sp_node_claim_locked(enum sp_space space, uint64_t addres
                 }
                 if (!node_insert_locked(node, space, address))
                         return NULL;
-                node->before = (struct sp_other){0};
+                node->before = (struct sp_reuse){0};
         }
         node->state = SP_NODE_TAKEN;
         node->holds = 0;

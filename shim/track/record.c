@@ -27,8 +27,8 @@
 #include "track/stack.h"
 #include "track/state.h"
 
-#define LINE_MAX_BYTES 128 /* six numbers of 20 digits at most, and blanks */
-#define PATIENCE_MS    2000
+#define LINE_MAX_BYTES 128  /* six numbers of 20 digits at most, and blanks */
+#define PATIENCE_MS    2000 /* with another thread that keeps the lock, at the end */
 #define NOWHERE        UINT64_MAX
 #define OWN            (UINT64_C(1) << 63) /* no handle, which is an address, has this bit */
 
@@ -116,8 +116,10 @@ void sp_record_start(void)
                 return;
         }
         if (!sp_record_file_make(&file, pattern) ||
-            !sp_record_file_add(&file, head, sizeof(head) - 1))
+            !sp_record_file_add(&file, head, sizeof(head) - 1)) {
+                munmap(desk, sizeof(*desk));
                 return;
+        }
         start = now();
         sp_record_is_on = true;
         /* Hooks of calls for memory look at nothing but whether a stack is to be taken, as they

@@ -75,9 +75,9 @@ static struct sp_ledger_node *successor_locked(enum sp_space space, uint64_t add
 
 /* what was freed, and by whom its address is had besides */
 
-static struct sp_other other_of_past(const struct sp_past *past)
+static struct sp_reuse reuse_of_past(const struct sp_past *past)
 {
-        return (struct sp_other){
+        return (struct sp_reuse){
                 .address = past->address,
                 .bytes = past->bytes,
                 .kind = past->kind,
@@ -87,15 +87,15 @@ static struct sp_other other_of_past(const struct sp_past *past)
         };
 }
 
-static void tell_other(struct sp_finding *finding, const struct sp_other *other)
+static void tell_reuse(struct sp_finding *finding, const struct sp_reuse *reuse)
 {
-        finding->has_other = true;
-        finding->other = *other;
+        finding->has_reuse = true;
+        finding->reuse = *reuse;
 }
 
 static void tell_living(struct sp_finding *finding, const struct sp_ledger_entry *live)
 {
-        tell_other(finding, &(struct sp_other){
+        tell_reuse(finding, &(struct sp_reuse){
                                     .address = live->address,
                                     .bytes = live->bytes,
                                     .kind = live->kind,
@@ -106,7 +106,7 @@ static void tell_living(struct sp_finding *finding, const struct sp_ledger_entry
 /* @held lives in the pools around the address, or is NULL; @before was there, or was not freed. */
 static enum sp_finding_kind second_free_locked(enum sp_space space, struct sp_finding *finding,
                                                const struct sp_ledger_entry *held,
-                                               const struct sp_other *before, bool context_ended)
+                                               const struct sp_reuse *before, bool context_ended)
 {
         const struct sp_ledger_node *around = NULL;
 
@@ -115,7 +115,7 @@ static enum sp_finding_kind second_free_locked(enum sp_space space, struct sp_fi
         if (held || around)
                 tell_living(finding, held ? held : &around->entry);
         else if (before->freed_by)
-                tell_other(finding, before);
+                tell_reuse(finding, before);
         return context_ended ? SP_FINDING_AFTER_CONTEXT : SP_FINDING_DOUBLE_FREE;
 }
 
@@ -134,11 +134,11 @@ static enum sp_finding_kind past_locked(enum sp_space space, struct sp_finding *
                                         const struct sp_ledger_entry *held,
                                         const struct sp_past *past)
 {
-        struct sp_other before = {0};
+        struct sp_reuse before = {0};
         struct sp_past earlier;
 
         if (sp_held_past_before(past->address, past->generation, &earlier))
-                before = other_of_past(&earlier);
+                before = reuse_of_past(&earlier);
         sp_finding_about_past(finding, past);
         return second_free_locked(space, finding, held, &before, past->context_ended);
 }

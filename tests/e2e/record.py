@@ -24,7 +24,7 @@ OPTIONS = None
 HEAD = "# streampool recording 1\n"
 BUFFER = 1024  # lines that are in memory
 TRACES = ("jax.sync", "streams.async", "mlp.async")
-EVENT = re.compile(r"(k( \w+){2}|[aA-zZ+-] \d+ \d+( \w+)*)$")
+EVENT = re.compile(r"(k( \w+){2}|[a-zA-Z+-] \d+ \d+( \w+)*)$")
 
 
 def without_time(line):

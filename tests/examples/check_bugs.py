@@ -14,12 +14,15 @@ A program says in its head what is to be found, and no more may be found:
     Expect: race site=copy allocation=made access=write earlier=set behind=write
     Bare: dies
     Settings: STREAMPOOL_POISON=free
+    Also: STREAMPOOL_MODE=observe
     Prints: read 0xdfdfdfdf
 
 The name of a place stands for the line that ends in the comment "here: NAME". Where
 a place of C is, binutils say by its offset, not the report; of Python the report has
 the line. "Bare": how it ends on the real driver without the shim, if not with 0; a signal
-("dies"), or a status of its own, where what it shows takes the shim ("fails"). "Settings" are the program's environment; each line of "Prints" is one of what it prints.
+("dies"), or a status of its own, where what it shows takes the shim ("fails"). "Settings" are
+the program's environment; it is run once more for each "Also", with what that has besides, and
+the same is expected. Each line of "Prints" is one of what it prints.
 """
 
 import argparse
@@ -39,19 +42,21 @@ PLACES = ("site", "allocation", "freed_at", "earlier", "reused", "reused_freed")
 
 
 class Program:
-    def __init__(self, path, built):
-        self.name = os.path.basename(path)
+    def __init__(self, path, built, also=""):
+        self.file = os.path.basename(path)
+        self.name = f"{self.file} {also}".rstrip()
         self.path = path
+        self.also = also
         with open(path, encoding="utf-8") as source:
             self.lines = source.read().splitlines()
         self.command = [sys.executable, path] if path.endswith(".py") else [
-            os.path.join(built, "bug-" + self.name.removesuffix(".c"))]  # fmt: skip
+            os.path.join(built, "bug-" + self.file.removesuffix(".c"))]  # fmt: skip
 
     def line(self, name):
         """Of the place that is called so."""
         found = [i for i, line in enumerate(self.lines, 1) if re.search(rf"here: {name}\b", line)]
         if len(found) != 1:
-            raise SystemExit(f"{self.name}: {len(found)} lines are called {name}")
+            raise SystemExit(f"{self.file}: {len(found)} lines are called {name}")
         return found[0]
 
     def told(self, word):
@@ -63,7 +68,8 @@ class Program:
         return not self.told("Bare")
 
     def settings(self):
-        return dict(pair.split("=", 1) for text in self.told("Settings") for pair in text.split())
+        told = [*self.told("Settings"), self.also]
+        return dict(pair.split("=", 1) for text in told for pair in text.split())
 
     def mode(self):
         return self.settings().get("STREAMPOOL_MODE", "pool")
@@ -84,7 +90,10 @@ class Program:
 
 def all_programs(built):
     paths = glob.glob(os.path.join(BUGS, "*.c")) + glob.glob(os.path.join(BUGS, "*.py"))
-    return [Program(path, built) for path in sorted(paths)]
+    for path in sorted(paths):
+        program = Program(path, built)
+        yield program
+        yield from (Program(path, built, also) for also in program.told("Also"))
 
 
 def line_of(program, site):
@@ -99,7 +108,7 @@ def line_of(program, site):
             continue
         told = subprocess.run(["addr2line", "-e", frame["path"], frame["offset"]],
                               stdout=subprocess.PIPE, check=True, text=True).stdout  # fmt: skip
-        match = re.match(rf".*{re.escape(program.name)}:(\d+)", told)
+        match = re.match(rf".*{re.escape(program.file)}:(\d+)", told)
         if match:
             return int(match[1])
     return None
@@ -176,7 +185,7 @@ def main():
     options = parser.parse_args()
     failed = 0
     for program in all_programs(options.built):
-        if options.names and program.name not in options.names:
+        if options.names and program.file not in options.names:
             continue
         wrong = list(problems(program, options))
         failed += bool(wrong)

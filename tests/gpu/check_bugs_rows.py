@@ -62,6 +62,11 @@ def sanitize(check, program, tool):
     return int(total[1]) if total else None, run.seconds
 
 
+def is_built_here(program):
+    """Once more with other settings it is the same program."""
+    return program.path.endswith('.c') and not program.also
+
+
 def one(name, check, program, tallies):
     buggy = bool(list(program.expected()) or program.told('Prints'))
     bare = check.run(program.command)
@@ -73,7 +78,7 @@ def one(name, check, program, tallies):
                or ', '.join(program.told('Prints')) or 'nothing, and nothing was found']
     tallies['shim'].add(buggy, int(buggy != bool(wrong)), timed.seconds / bare.seconds)
     for tool in TOOLS:
-        said = sanitize(check, program, tool) if program.path.endswith('.c') else None
+        said = sanitize(check, program, tool) if is_built_here(program) else None
         if said and said[0] is None:
             remarks.append(f'{tool}: no answer in {ANSWER} s')
         elif said:
@@ -85,7 +90,7 @@ def one(name, check, program, tallies):
 def rows(name, check):
     tallies = {tool: Tally() for tool in ('shim', *TOOLS)}
     for program in check_bugs.all_programs(check.folder):
-        if program.path.endswith('.c'):
+        if is_built_here(program):
             ground.program(os.path.basename(program.command[0]), [program.path], check.include,
                            ('-O0', '-g'))
         one(name, check, program, tallies)

@@ -64,6 +64,7 @@ class Served(unittest.TestCase):
             least = plan(trace)["run"]["live_peak"] // MIB - 2
             done = run(trace, PACES[0], {"STREAMPOOL_LIMIT": f"{least}M"})
             self.assertNotEqual(done.status, 0)
+            self.assertRegex(done.err, r"MemAlloc.* = 2\b")  # CUDA_ERROR_OUT_OF_MEMORY
 
 
 if __name__ == "__main__":

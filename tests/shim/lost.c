@@ -107,7 +107,7 @@ Test(lost, who_frees_one_is_told)
         cr_expect_eq(found[0].kind, SP_FINDING_DOUBLE_FREE);
         cr_expect_str_eq(found[0].freed_by, "a call that was not seen");
         cr_expect_null(found[0].freed_at);
-        cr_expect(found[0].has_other, "and who has the memory now");
+        cr_expect(found[0].has_reuse, "and who has the memory now");
 }
 
 Test(lost, behind_the_back_of_the_shim)

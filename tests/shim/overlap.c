@@ -6,10 +6,7 @@
  * The figures against a map of all bytes; then on the simulated driver.
  */
 
-#include "route/uses.h"
-
-#include "tests/shim/begin.h"
-#include "tests/shim/findings.h"
+#include "tests/shim/using.h"
 
 /* figures */
 
@@ -110,28 +107,7 @@ Test(overlap_figures, of_very_many_rows_it_may_not_be_seen)
 
 /* looking */
 
-static void start(void)
-{
-        begin_on(0);
-}
-
-TestSuite(overlap, .init = start);
-
-static CUdeviceptr pooled(size_t bytes)
-{
-        CUdeviceptr block;
-
-        cr_assert_eq(sp_on_cuMemAlloc_v2(&block, bytes), CUDA_SUCCESS);
-        return block;
-}
-
-static CUdeviceptr managed(size_t bytes)
-{
-        CUdeviceptr block;
-
-        cr_assert_eq(sp_on_cuMemAllocManaged(&block, bytes, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
-        return block;
-}
+TestSuite(overlap, .init = begin_using);
 
 static void copy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {

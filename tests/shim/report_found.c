@@ -118,14 +118,14 @@ Test(found, tells_who_else_has_had_an_address)
                 .has_block = true,
                 .block = {.address = 0x20000, .bytes = 4096, .kind = SP_KIND_DEVICE},
                 .freed_by = "cuMemFreeAsync",
-                .has_other = true,
-                .other = {.address = 0x10000, .bytes = 1 << 20, .kind = SP_KIND_MANAGED},
+                .has_reuse = true,
+                .reuse = {.address = 0x10000, .bytes = 1 << 20, .kind = SP_KIND_MANAGED},
         };
 
         sp_ledger_add_finding(&finding);
         finding.site = &finding;
-        finding.other.address = 0x20000;
-        finding.other.freed_by = "cuMemFree";
+        finding.reuse.address = 0x20000;
+        finding.reuse.freed_by = "cuMemFree";
         sp_ledger_add_finding(&finding);
         read_report();
         cr_expect(says(seen, "    freed before by cuMemFreeAsync "), "%s", seen);

@@ -35,12 +35,12 @@ Test(reused, the_last_life_counts_and_the_one_before_is_told)
         cr_expect_eq(found[0].kind, SP_FINDING_DOUBLE_FREE);
         cr_expect_eq(found[0].block.bytes, 200);
         cr_expect_eq(found[0].freed_at, &place[2]);
-        cr_assert(found[0].has_other);
-        cr_expect_eq(found[0].other.address, 0x1000);
-        cr_expect_eq(found[0].other.bytes, 100);
-        cr_expect_eq(found[0].other.site, &place[0]);
-        cr_expect_eq(found[0].other.freed_at, &place[1]);
-        cr_expect_str_eq(found[0].other.freed_by, "cuMemFree");
+        cr_assert(found[0].has_reuse);
+        cr_expect_eq(found[0].reuse.address, 0x1000);
+        cr_expect_eq(found[0].reuse.bytes, 100);
+        cr_expect_eq(found[0].reuse.site, &place[0]);
+        cr_expect_eq(found[0].reuse.freed_at, &place[1]);
+        cr_expect_str_eq(found[0].reuse.freed_by, "cuMemFree");
 }
 
 Test(reused, of_many_lives_it_is_the_last_but_one)
@@ -50,7 +50,7 @@ Test(reused, of_many_lives_it_is_the_last_but_one)
         refuse(0x1000);
         cr_assert_eq(findings(), 1);
         cr_expect_eq(found[0].freed_at, &place[4]);
-        cr_expect_eq(found[0].other.freed_at, &place[3]);
+        cr_expect_eq(found[0].reuse.freed_at, &place[3]);
 }
 
 Test(reused, an_address_of_one_life_has_no_other)
@@ -59,7 +59,7 @@ Test(reused, an_address_of_one_life_has_no_other)
         refuse(0x1000);
         cr_assert_eq(findings(), 1);
         cr_expect_eq(found[0].kind, SP_FINDING_DOUBLE_FREE);
-        cr_expect_not(found[0].has_other);
+        cr_expect_not(found[0].has_reuse);
 }
 
 /* A node is recycled with another address. */
@@ -74,7 +74,7 @@ Test(reused, nothing_is_left_of_what_was_forgotten)
         refuse(0x1000);
         cr_assert_eq(findings(), 2);
         for (size_t i = 0; i < 2; i++)
-                cr_expect_not(found[i].has_other, "%zu", i);
+                cr_expect_not(found[i].has_reuse, "%zu", i);
         cr_expect_eq(totals().findings[SP_FINDING_FOREIGN], 65);
 }
 
@@ -85,7 +85,7 @@ Test(reused, a_life_that_was_lost_is_not_told)
         live_and_die(0x1000, 200, 2);
         refuse(0x1000);
         cr_assert_eq(findings(), 1);
-        cr_expect_not(found[0].has_other);
+        cr_expect_not(found[0].has_reuse);
 }
 
 Test(reused, what_lies_there_by_now_is_told)
@@ -97,10 +97,10 @@ Test(reused, what_lies_there_by_now_is_told)
         cr_expect_eq(found[0].kind, SP_FINDING_DOUBLE_FREE, "%s", sp_finding_name(found[0].kind));
         cr_expect_eq(found[0].block.address, 0x1000);
         cr_expect_eq(found[0].freed_at, &place[1]);
-        cr_assert(found[0].has_other);
-        cr_expect_eq(found[0].other.address, 0x800);
-        cr_expect_eq(found[0].other.kind, SP_KIND_MANAGED);
-        cr_expect_null(found[0].other.freed_by);
+        cr_assert(found[0].has_reuse);
+        cr_expect_eq(found[0].reuse.address, 0x800);
+        cr_expect_eq(found[0].reuse.kind, SP_KIND_MANAGED);
+        cr_expect_null(found[0].reuse.freed_by);
         refuse(0x1001);
         cr_assert_eq(findings(), 2);
         cr_expect_eq(found[1].kind, SP_FINDING_INTERIOR, "no block has begun there");
@@ -114,8 +114,8 @@ Test(reused, also_after_the_end_of_its_context)
         refuse(0x1000);
         cr_assert_eq(findings(), 1);
         cr_expect_eq(found[0].kind, SP_FINDING_AFTER_CONTEXT);
-        cr_assert(found[0].has_other);
-        cr_expect_eq(found[0].other.freed_at, &place[1]);
+        cr_assert(found[0].has_reuse);
+        cr_expect_eq(found[0].reuse.freed_at, &place[1]);
 }
 
 /* blocks of the pools */
@@ -148,9 +148,9 @@ Test(reused, blocks_of_the_pools_have_their_lives_told)
         cr_expect_eq(found[0].kind, SP_FINDING_DOUBLE_FREE);
         cr_expect_eq(found[0].block.bytes, 1001);
         cr_expect_eq(found[0].freed_at, &place[2]);
-        cr_assert(found[0].has_other);
-        cr_expect_eq(found[0].other.bytes, 1000);
-        cr_expect_eq(found[0].other.freed_at, &place[1]);
+        cr_assert(found[0].has_reuse);
+        cr_expect_eq(found[0].reuse.bytes, 1000);
+        cr_expect_eq(found[0].reuse.freed_at, &place[1]);
 }
 
 /* The second half of a block was one of its own before. */
@@ -171,9 +171,9 @@ Test(reused, a_block_of_the_pools_that_lies_over_the_freed_one_is_told)
         cr_expect_eq(found[0].kind, SP_FINDING_DOUBLE_FREE, "%s", sp_finding_name(found[0].kind));
         cr_expect_eq(found[0].block.address, second);
         cr_expect_eq(found[0].freed_at, &place[2]);
-        cr_assert(found[0].has_other);
-        cr_expect_eq(found[0].other.address, both);
-        cr_expect_null(found[0].other.freed_by);
+        cr_assert(found[0].has_reuse);
+        cr_expect_eq(found[0].reuse.address, both);
+        cr_expect_null(found[0].reuse.freed_by);
 }
 
 /* what the driver serves */
@@ -275,9 +275,9 @@ static void free_too_often(const struct served *row, size_t number)
         cr_expect_eq(found[number].block.site, &place[3], "row %zu", number);
         cr_expect_eq(found[number].freed_at, &place[4], "row %zu", number);
         cr_expect_eq(found[number].site, &place[8 + number], "row %zu", number);
-        cr_expect_eq(found[number].has_other, first == second, "row %zu", number);
+        cr_expect_eq(found[number].has_reuse, first == second, "row %zu", number);
         if (first == second)
-                cr_expect_eq(found[number].other.freed_at, &place[2], "row %zu", number);
+                cr_expect_eq(found[number].reuse.freed_at, &place[2], "row %zu", number);
 }
 
 Test(reused, all_kinds_that_the_driver_serves_are_told)

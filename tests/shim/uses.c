@@ -6,10 +6,7 @@
  * The figures alone; then on the simulated driver, with blocks of the pools and of the driver.
  */
 
-#include "route/uses.h"
-
-#include "tests/shim/begin.h"
-#include "tests/shim/findings.h"
+#include "tests/shim/using.h"
 
 /* figures */
 
@@ -96,33 +93,12 @@ Test(use_figures, what_is_too_large_is_the_largest)
 
 /* looking */
 
-static void start(void)
-{
-        begin_on(0);
-}
-
-static CUdeviceptr pooled(size_t bytes)
-{
-        CUdeviceptr block;
-
-        cr_assert_eq(sp_on_cuMemAlloc_v2(&block, bytes), CUDA_SUCCESS);
-        return block;
-}
-
-static CUdeviceptr managed(size_t bytes)
-{
-        CUdeviceptr block;
-
-        cr_assert_eq(sp_on_cuMemAllocManaged(&block, bytes, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
-        return block;
-}
-
 static void set(CUdeviceptr address, size_t bytes)
 {
         sp_use_row("cuMemsetD8", SP_SIDE_DEVICE, true, address, bytes);
 }
 
-TestSuite(uses, .init = start);
+TestSuite(uses, .init = begin_using);
 
 Test(uses, one_byte_past_the_end_is_one_too_many)
 {

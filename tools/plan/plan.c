@@ -10,7 +10,8 @@
  * tried.
  *
  * Prints one JSON object. Exit status 0: planned, and verified by replay; 1: not, and the object
- * says what is; 2: bad input, told on stderr; 3: a search did not come to an end.
+ * says what is; 2: bad input, told on stderr; 3: a search did not come to an end. Without an object
+ * the host has no memory, which is told on stderr, too.
  */
 
 #include <errno.h>

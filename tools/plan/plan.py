@@ -11,7 +11,8 @@ TRACE is a recording (STREAMPOOL_RECORD) or a packed trace, .xz or not. Of the c
 limits differ by less than a 64th of what lives at once, the plan is the one that maps and waits
 least.
 
-exit status: 0 planned and verified; 1 the run cannot be served, and why; 2 bad input
+exit status: 0 planned and verified; 1 the run cannot be served, and why; 2 nothing was tried, as
+the input is bad, or the program that replays is not there or has failed
 """
 
 import argparse
@@ -44,7 +45,7 @@ GRAIN = 2 * MIB
 
 
 class BadInput(Exception):
-    """What was asked for cannot be tried; says what is wrong with it."""
+    """What was asked for cannot be tried; says why, or nothing where that has been said."""
 
 
 # what is asked for
@@ -53,9 +54,10 @@ class BadInput(Exception):
 def size(text):
     """Bytes, of 16G, 1.5G or 512MiB."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])(?:i?B)?)?", text, re.I)
-    if not match or not float(match[1]):
+    value = int(float(match[1]) * (1 << 10 * (" KMGT".index((match[2] or " ").upper())))) if match else 0
+    if not value:
         raise argparse.ArgumentTypeError(f"{text} is no size, as 16G or 512M")
-    return int(float(match[1]) * (1 << 10 * (" KMGT".index((match[2] or " ").upper()))))
+    return value
 
 
 def count(text):
@@ -117,7 +119,7 @@ def with_room(row):
     return {**row["settings"], "STREAMPOOL_LIMIT": f"{grains * GRAIN // MIB}M"}
 
 
-def toil(row):
+def host_cost(row):
     return row["maps"] + row["waits"]
 
 
@@ -125,9 +127,9 @@ def is_worth_it(row, rows):
     """Is there no other that needs less and works less?"""
     if not row["served"]:
         return False
-    others = [other for other in rows if other["served"] and other is not row]
-    pair = (row["cap"], toil(row))
-    return not any(o["cap"] <= pair[0] and toil(o) <= pair[1] and (o["cap"], toil(o)) != pair for o in others)
+    own = (row["cap"], host_cost(row))
+    pairs = [(other["cap"], host_cost(other)) for other in rows if other["served"]]
+    return not any(cap <= own[0] and cost <= own[1] and (cap, cost) != own for cap, cost in pairs)
 
 
 # what is shown

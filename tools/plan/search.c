@@ -195,6 +195,7 @@ bool search_rows(const struct task *task, const struct candidate *candidates, un
                         is_well &= wait_for_one();
                         running--;
                 }
+                /* Where there can be no process, it is done in this one. */
                 child = fork();
                 if (child > 0) {
                         running++;
@@ -223,7 +224,7 @@ static bool fits(const struct task *task, const struct row *row)
 }
 
 /* What takes the host long; events and questions do not. */
-static uint64_t toil_of(const struct row *row)
+static uint64_t host_cost(const struct row *row)
 {
         return row->tight.maps + row->tight.waits;
 }
@@ -241,7 +242,7 @@ unsigned int search_best(const struct task *task, const struct row *rows, unsign
         for (i = 0; i < count; i++) {
                 if (!fits(task, &rows[i]) || row_bytes(&rows[i]) - least > slack)
                         continue;
-                if (best == count || toil_of(&rows[i]) < toil_of(&rows[best]))
+                if (best == count || host_cost(&rows[i]) < host_cost(&rows[best]))
                         best = i;
         }
         return best;

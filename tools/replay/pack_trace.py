@@ -238,8 +238,9 @@ def pack(source, target):
 
 
 def unpack(source, target):
-    with lzma.open(source, "rb") as packed, open(target, "wb") as plain:
-        plain.write(packed.read())
+    text = "\n".join(read(source))
+    with open(target, "w", encoding="ascii") as plain:
+        plain.write(text)
 
 
 def main():

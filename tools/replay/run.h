@@ -33,7 +33,7 @@ struct outcome trace_replay(const struct trace *trace, const struct peer_ops *op
  * @close: the answer may be so much too large; 1 for none
  *
  * It takes for granted that more is not worse. Where that is not so, the answer still does, and
- * @close less does not.
+ * some number below it, by at most @close, does not or is @low.
  */
 uint64_t run_bisect(uint64_t low, uint64_t high, uint64_t close,
                     bool (*will_do)(uint64_t number, void *user), void *user);

@@ -3,8 +3,8 @@
  * Record -- a program that says itself what a recording of it has to say
  *
  *   record calls           each call that is recorded, and prints its line without the time
- *   record threads ROUNDS  threads that free what others have allocated; prints what was done in
- * all record fork            calls, and half-way a child that calls, too, and ends as programs do
+ *   record threads ROUNDS  threads that free what others have allocated
+ *   record fork            calls, and half-way a child that calls, too, and ends as programs do
  *   record hold PAIRS      so many pairs, says "ready", and waits for its input to end
  *   record full PAIRS      the same, with files of 100 KiB at most, and no input
  *   record abort           one block, and abort()

@@ -3,6 +3,7 @@
  * Copy after free -- the second half of a result is fetched when its block is gone
  *
  * Expect: use_after_free site=late freed_at=freed allocation=made access=read
+ * Also: STREAMPOOL_MODE=observe
  */
 #include "cu.h"
 enum { BYTES = 8192 };

@@ -3,6 +3,7 @@
  * Double free -- the owner frees, and so does the owner of a copy of the pointer
  *
  * Expect: double_free site=second freed_at=first allocation=made
+ * Also: STREAMPOOL_MODE=observe
  */
 #include "cu.h"
 struct tensor {

@@ -4,6 +4,7 @@
  * is told when he frees it: whose it had been says who was wrong
  *
  * Expect: double_free site=third freed_at=second allocation=again reused=made reused_freed=first
+ * Also: STREAMPOOL_MODE=observe
  */
 #include "cu.h"
 

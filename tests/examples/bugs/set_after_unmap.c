@@ -3,6 +3,7 @@
  * Set after unmap -- the range is there, and nothing is mapped in it any more
  *
  * Expect: use_after_free site=late freed_at=first allocation=made access=write
+ * Also: STREAMPOOL_MODE=observe
  */
 #include "cu.h"
 
