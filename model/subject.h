@@ -70,12 +70,14 @@ struct spm_stream_state {
 struct spm_context_state {
         struct spm_object object;
         int device;
-        bool gone;               /* being removed */
-        unsigned int captures;   /* open on its streams */
-        unsigned int blocking;   /* streams that wait for the legacy one, retired ones too */
-        bool hidden;             /* it may have more of them (spm_context_hide()) */
-        struct spm_clock base;   /* what all its streams wait for, later ones too (H9) */
-        uint64_t waited_at;      /* the line's point at the latest of these waits */
+        bool gone;             /* being removed */
+        unsigned int captures; /* open on its streams */
+        unsigned int blocking; /* streams that wait for the legacy one, retired ones too */
+        bool hidden;           /* it may have more of them (spm_context_hide()) */
+        struct spm_clock base; /* what all its streams wait for, later ones too (H9) */
+        /* The line's point at the latest of these waits; atomic, as owners of magazines ask
+         * whether there was one. */
+        _Atomic(uint64_t) waited_at;
         struct spm_clock legacy; /* what its blocking streams wait for (H6) */
         struct spm_stream_state *streams;
         struct spm_stream_state *last_stream;
