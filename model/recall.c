@@ -1,6 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Recall -- what magazines have counted, and how their blocks come back
+ *
+ * H6. Neither what is freed into a magazine of the legacy stream nor what it serves is an operation
+ * of that stream, so it puts no blocking stream behind another one. That must make no difference.
+ * So it is barred while its context has a blocking stream, while one may have work that the model
+ * was not told of, and while one that is gone may have some that it was told of (work.h).
+ *
+ * The proof in short: let w be work of the old owner of a block that is served so, and x work of
+ * the new one. w was submitted before the free, which is behind it: by what the driver has seen on
+ * the legacy stream, or because w is on a blocking stream, or an event that one waited for. In the
+ * first case x is behind w wherever it is: on the legacy stream, on a blocking one, which was made
+ * later and runs after what the driver has seen of the legacy one, or behind either by an event. In
+ * the second the blocking stream had work at the time of the free or of an earlier call on the
+ * legacy stream, so that the magazine was barred and the free was the model's, in limbo. It is let
+ * go only when that stream is gone, and what it did is complete (its count is over), or else was
+ * never counted; then the legacy stream has been stamped when it was retired (leave_legacy() in
+ * model.c), or the block waits for the context as well, and is not open (part_from_legacy()).
  */
 
 #include "recall.h"
@@ -129,16 +145,12 @@ static void seize(struct spm_magazine *magazine)
         wait_outside(magazine);
 }
 
-/*
- * What a magazine serves on the legacy stream is no operation of it, so blocking streams are not
- * put behind one another (H6). So there must be none, and none with work that nobody told of.
- */
 bool spm_magazine_is_barred(const struct spm_stream_state *stream)
 {
         const struct spm_context_state *context = stream->context;
 
         return stream->capturing || (stream->kind == SPM_STREAM_LEGACY &&
-                                     (context->blocking || spm_work_is_blurred(context)));
+                                     (context->blocking || spm_work_is_trapped(context)));
 }
 
 void spm_magazine_let_go(struct spm_magazine *magazine)
