@@ -153,6 +153,15 @@ bool spm_magazine_is_barred(const struct spm_stream_state *stream)
                                      (context->blocking || spm_work_is_trapped(context)));
 }
 
+bool spm_magazine_is_empty(const struct spm_magazine *magazine)
+{
+        unsigned int klass = 0;
+
+        while (klass < SPM_CLASSES && !magazine->small[klass])
+                klass++;
+        return klass == SPM_CLASSES && !magazine->large_count;
+}
+
 void spm_magazine_let_go(struct spm_magazine *magazine)
 {
         if (!magazine->dead && !spm_magazine_is_barred(magazine->stream))
