@@ -373,18 +373,6 @@ def random_programs():
         clean(runs['pool'], f'random {seed}')
 
 
-def defaults():
-    """What only an allocation that the driver does not see orders is in order."""
-    for scene in ('waits', 'destroyed', 'gone'):
-        for time in ('virtual', 'threads'):
-            runs = same(app('defaults', scene), modes=('pool',), SIM_TIME=time)
-            note(runs['pool'].out == f'defaults {scene} mismatches 0\n',
-                 f'{scene} {time}: {runs["pool"].out}')
-            report = runs['pool'].report or {'memory': []}
-            note([row['pooled'] - row['made'] for row in report['memory']
-                  if row['kind'] == 'async'] == [0], f'{scene} {time}: {report["memory"]}')
-
-
 def schedules():
     """Very many short ones, in contexts that come and go (10^6: schedules --count 1000000)."""
     for seed, settings in enumerate((
@@ -576,8 +564,8 @@ def injection_illegal():
 
 SUITES = {function.__name__: function for function in (
     faults, first_light, exchange, borrowed, exit_code, report_paths, out_of_memory, retries,
-    pressure, page_locked, pools, pool_options, free_sync, belts, random_programs, defaults,
-    schedules, small_device, growths, torture, beside, deadlocks, threads, quarrels, devices,
+    pressure, page_locked, pools, pool_options, free_sync, belts, random_programs, schedules,
+    small_device, growths, torture, beside, deadlocks, threads, quarrels, devices,
     peers, limits, shortages, injection_value, injection_memory, injection_illegal)}
 
 
