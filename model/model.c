@@ -328,8 +328,8 @@ static void part_from_legacy(struct spm_model *model, const struct spm_stream_st
 static bool is_behind_unseen(const struct spm_stream_state *legacy,
                              const struct spm_stream_state *stream)
 {
-        return stream->kind == SPM_STREAM_BLOCKING && legacy->submitted > legacy->stamped &&
-               legacy->submitted > legacy->done_poll && spm_work_may_have(stream);
+        return stream->kind == SPM_STREAM_BLOCKING && legacy->allocated > legacy->stamped &&
+               legacy->allocated > legacy->done_poll && spm_work_may_have(stream);
 }
 
 /*

@@ -62,6 +62,7 @@ struct spm_stream_state {
         struct spm_lane *lanes;       /* blocks that wait for points of this stream, by pool */
         struct spm_stamp_list stamps; /* stamps recorded on it, ascending */
         uint64_t freed;               /* the last point that a block waits for */
+        uint64_t allocated;           /* the point of the latest allocation in its order */
         uint64_t stamped;             /* the last point that a stamp was asked for */
         unsigned int open_blocks;     /* freed since then: of a line, the open batch */
         size_t open_bytes;
