@@ -8,15 +8,16 @@
  * was not told of, and while one that is gone may have some that it was told of (work.h).
  *
  * The proof in short: let w be work of the old owner of a block that is served so, and x work of
- * the new one. w was submitted before the free, which is behind it: by what the driver has seen on
- * the legacy stream, or because w is on a blocking stream, or an event that one waited for. In the
- * first case x is behind w wherever it is: on the legacy stream, on a blocking one, which was made
- * later and runs after what the driver has seen of the legacy one, or behind either by an event. In
- * the second the blocking stream had work at the time of the free or of an earlier call on the
- * legacy stream, so that the magazine was barred and the free was the model's, in limbo. It is let
- * go only when that stream is gone, and what it did is complete (its count is over), or else was
- * never counted; then the legacy stream has been stamped when it was retired (leave_legacy() in
- * model.c), or the block waits for the context as well, and is not open (part_from_legacy()).
+ * the new one. w was submitted before the free, which is behind it for one of two reasons.
+ *   1. By what the driver has seen on the legacy stream. Then so is x wherever it is: on the legacy
+ *   stream; on a blocking one, which was made later, and runs after what the driver has seen of the
+ *   legacy one; or on a third, behind either by an event.
+ *   2. By a blocking stream b that had w, or waited for it, when the block was freed or at an
+ *   earlier call on the legacy stream. The magazine was barred then, so what was freed then went to
+ *   limbo. It is let go when b is gone and its count is over, which takes that its work is
+ * complete; or, where nothing is announced, when b is gone. But then the legacy stream was stamped,
+ * so that 1 holds (leave_legacy() in model.c). Where it could not be, what was freed waits for the
+ * context as well, and no magazine is filled with it, because it is not open (part_from_legacy()).
  */
 
 #include "recall.h"
