@@ -9,12 +9,12 @@
  *
  * The proof in short: let w be work of the old owner of a block that is served so, and x work of
  * the new one. w was submitted before the free, which is behind it for one of two reasons.
- *   1. By what the driver has seen on the legacy stream. Then so is x wherever it is: on the legacy
- *   stream; on a blocking one, which was made later, and runs after what the driver has seen of the
- *   legacy one; or on a third, behind either by an event.
- *   2. By a blocking stream b that had w, or waited for it, when the block was freed or at an
- *   earlier call on the legacy stream. The magazine was barred then, so what was freed then went to
- *   limbo. It is let go when b is gone and its count is over, which takes that its work is
+ * 1. By what the driver has seen on the legacy stream. Then so is x wherever it is: on the legacy
+ * stream; on a blocking one, which was made later, and runs after what the driver has seen of the
+ * legacy one; or on a third, behind either by an event.
+ * 2. By a blocking stream b that had w, or waited for it, when the block was freed or at an
+ * earlier call on the legacy stream. The magazine was barred then, so what was freed then went to
+ * limbo. It is let go when b is gone and its count is over, which takes that its work is
  * complete; or, where nothing is announced, when b is gone. But then the legacy stream was stamped,
  * so that 1 holds (leave_legacy() in model.c). Where it could not be, what was freed waits for the
  * context as well, and no magazine is filled with it, because it is not open (part_from_legacy()).
