@@ -267,6 +267,17 @@ static void check_kept(struct check *check, const struct spm_pool_state *pool,
         expect_at_most(check, "no more is kept than may be", sums->kept, pool->config.quarantine);
 }
 
+static void check_magazines(struct check *check, const struct spm_pool_state *pool)
+{
+        const struct spm_magazine *magazine;
+
+        for (magazine = pool->magazines; magazine; magazine = magazine->next)
+                if ((magazine->dead || spm_magazine_is_barred(magazine->stream)) &&
+                    !spm_magazine_is_empty(magazine))
+                        fail(check, "H6 a magazine that is barred is empty", magazine->stream_id,
+                             magazine->dead);
+}
+
 static void check_heaps(struct check *check, const struct spm_pool_state *pool,
                         const struct sums *sums)
 {
@@ -318,6 +329,7 @@ static void check_pool(struct check *check, const struct spm_pool_state *pool, u
         expect_equal(check, "I3 pending is the sum over streams, magazines and what is kept",
                      stats.pending_bytes, in_lanes + sums.held + sums.kept);
         check_kept(check, pool, &sums);
+        check_magazines(check, pool);
         expect_equal(check, "I3 ready", stats.ready_bytes, sums.ready);
         expect_equal(check, "I3 sealed", stats.sealed_bytes, sums.sealed);
         expect_equal(check, "I3 live blocks", stats.live_blocks, sums.live);

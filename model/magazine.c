@@ -89,6 +89,17 @@ static bool may_rise(const struct spm_magazine *magazine, size_t size)
                magazine->generation != magazine->generation_end;
 }
 
+/*
+ * On a blocking stream a block is behind the legacy stream's work, too, as its free was (H6), and
+ * on any stream behind what the context waits for (H9). Of that an idle stream has seen nothing.
+ * Whether such a wait is over is known under the lock only, and few contexts ever wait.
+ */
+static bool may_be_unseen(const struct spm_stream_state *stream)
+{
+        return spm_stream_waits_for_legacy(stream) ||
+               atomic_load_explicit(&stream->context->waited_at, memory_order_relaxed);
+}
+
 static void give(struct spm_magazine *magazine, struct spm_block *block, size_t size, uint64_t user,
                  struct spm_allocation *allocation)
 {
@@ -108,8 +119,7 @@ static void give(struct spm_magazine *magazine, struct spm_block *block, size_t 
         add(&magazine->made, (int64_t)size);
         spm_block_become(block, SPM_BLOCK_LIVE);
         spm_block_describe(block, allocation);
-        /* On a blocking stream it is behind the legacy stream's work, too, as the free was (H6). */
-        allocation->unseen = spm_stream_waits_for_legacy(magazine->stream);
+        allocation->unseen = may_be_unseen(magazine->stream);
 }
 
 /* Takes a block out of its list. */

@@ -324,18 +324,28 @@ static void part_from_legacy(struct spm_model *model, const struct spm_stream_st
                 }
 }
 
+/* Has something been allocated there that the driver did not see, and may @stream have had work? */
+static bool is_behind_unseen(const struct spm_stream_state *legacy,
+                             const struct spm_stream_state *stream)
+{
+        return stream->kind == SPM_STREAM_BLOCKING && legacy->allocated > legacy->stamped &&
+               legacy->allocated > legacy->done_poll && spm_work_may_have(stream);
+}
+
 /*
- * What was freed on the legacy stream is behind the work that blocking streams had then, but a free
- * that the driver does not see leaves no mark of that. As long as @stream is there, whatever is
- * seen of the legacy stream says something of its work, too; nothing says so once it is destroyed.
- * So the legacy stream is stamped now: from then on it is behind that work by itself.
+ * What was freed or allocated on the legacy stream is behind the work that blocking streams had
+ * then, and so is whatever comes later there, but a call that the driver does not see leaves no
+ * mark of that. As long as @stream is there, whatever is seen of the legacy stream says something
+ * of its work, too; nothing says so once it is destroyed. So the legacy stream is stamped now: from
+ * then on it is behind that work by itself.
  */
 static void leave_legacy(struct spm_model *model, struct spm_stream_state *stream,
                          struct spm_actions *actions)
 {
         struct spm_stream_state *legacy = stream->context->legacy_stream;
 
-        if (!legacy || !spm_stream_waits_for_legacy(stream) || !spm_stamp_is_due(legacy))
+        if (!legacy || !spm_stream_waits_for_legacy(stream) ||
+            !(spm_stamp_is_due(legacy) || is_behind_unseen(legacy, stream)))
                 return;
         /* For a thread that ends nothing can be stamped any more (F5). */
         if (stream->kind == SPM_STREAM_PER_THREAD || !spm_stamp_ask(model, legacy, true, actions))

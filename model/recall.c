@@ -1,6 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Recall -- what magazines have counted, and how their blocks come back
+ *
+ * H6. Neither what is freed into a magazine of the legacy stream nor what it serves is an operation
+ * of that stream, so it puts no blocking stream behind another one. That must make no difference.
+ * So it is barred while its context has a blocking stream, while one may have work that the model
+ * was not told of, and while one that is gone may have some that it was told of (work.h).
+ *
+ * The proof in short: let w be work of the old owner of a block that is served so, and x work of
+ * the new one. w was submitted before the free, which is behind it for one of two reasons.
+ * 1. By what the driver has seen on the legacy stream. Then so is x wherever it is: on the legacy
+ * stream; on a blocking one, which was made later, and runs after what the driver has seen of the
+ * legacy one; or on a third, behind either by an event.
+ * 2. By a blocking stream b that had w, or waited for it, when the block was freed or at an
+ * earlier call on the legacy stream. The magazine was barred then, so what was freed then went to
+ * limbo. It is let go when b is gone and its count is over, which takes that its work is
+ * complete; or, where nothing is announced, when b is gone. But then the legacy stream was stamped,
+ * so that 1 holds (leave_legacy() in model.c). Where it could not be, what was freed waits for the
+ * context as well, and no magazine is filled with it, because it is not open (part_from_legacy()).
  */
 
 #include "recall.h"
@@ -129,16 +146,21 @@ static void seize(struct spm_magazine *magazine)
         wait_outside(magazine);
 }
 
-/*
- * What a magazine serves on the legacy stream is no operation of it, so blocking streams are not
- * put behind one another (H6). So there must be none, and none with work that nobody told of.
- */
 bool spm_magazine_is_barred(const struct spm_stream_state *stream)
 {
         const struct spm_context_state *context = stream->context;
 
         return stream->capturing || (stream->kind == SPM_STREAM_LEGACY &&
-                                     (context->blocking || spm_work_is_blurred(context)));
+                                     (context->blocking || spm_work_is_trapped(context)));
+}
+
+bool spm_magazine_is_empty(const struct spm_magazine *magazine)
+{
+        unsigned int klass = 0;
+
+        while (klass < SPM_CLASSES && !magazine->small[klass])
+                klass++;
+        return klass == SPM_CLASSES && !magazine->large_count;
 }
 
 void spm_magazine_let_go(struct spm_magazine *magazine)

@@ -93,6 +93,9 @@ void spm_magazine_kill(struct spm_magazine *magazine);
  * them. */
 bool spm_magazine_is_barred(const struct spm_stream_state *stream);
 
+/** spm_magazine_is_empty() - of one that is ours for the moment */
+bool spm_magazine_is_empty(const struct spm_magazine *magazine);
+
 /** spm_magazine_let_go() - the flag goes down, unless it is dead or barred. */
 void spm_magazine_let_go(struct spm_magazine *magazine);
 

@@ -62,6 +62,7 @@ struct spm_stream_state {
         struct spm_lane *lanes;       /* blocks that wait for points of this stream, by pool */
         struct spm_stamp_list stamps; /* stamps recorded on it, ascending */
         uint64_t freed;               /* the last point that a block waits for */
+        uint64_t allocated;           /* the point of the latest allocation in its order */
         uint64_t stamped;             /* the last point that a stamp was asked for */
         unsigned int open_blocks;     /* freed since then: of a line, the open batch */
         size_t open_bytes;
@@ -70,12 +71,14 @@ struct spm_stream_state {
 struct spm_context_state {
         struct spm_object object;
         int device;
-        bool gone;               /* being removed */
-        unsigned int captures;   /* open on its streams */
-        unsigned int blocking;   /* streams that wait for the legacy one, retired ones too */
-        bool hidden;             /* it may have more of them (spm_context_hide()) */
-        struct spm_clock base;   /* what all its streams wait for, later ones too (H9) */
-        uint64_t waited_at;      /* the line's point at the latest of these waits */
+        bool gone;             /* being removed */
+        unsigned int captures; /* open on its streams */
+        unsigned int blocking; /* streams that wait for the legacy one, retired ones too */
+        bool hidden;           /* it may have more of them (spm_context_hide()) */
+        struct spm_clock base; /* what all its streams wait for, later ones too (H9) */
+        /* The line's point at the latest of these waits; atomic, as owners of magazines ask
+         * whether there was one. */
+        _Atomic(uint64_t) waited_at;
         struct spm_clock legacy; /* what its blocking streams wait for (H6) */
         struct spm_stream_state *streams;
         struct spm_stream_state *last_stream;

@@ -89,15 +89,17 @@ static struct spm_stream_state *find_sole(const struct spm_model *model,
         return NULL;
 }
 
-bool spm_work_is_blurred(const struct spm_context_state *context)
+bool spm_work_may_have(const struct spm_stream_state *stream)
 {
-        return !context->work.adopted && (context->hidden || context->work.epoch);
+        const struct spm_work *work = &stream->context->work;
+
+        return !work->adopted || stream->announced >= work->adopted;
 }
 
 bool spm_work_is_trapped(const struct spm_context_state *context)
 {
         if (!context->work.adopted)
-                return context->blocking >= 2 || spm_work_is_blurred(context);
+                return context->blocking >= 2 || context->hidden || context->work.epoch;
         return context->work.busy.blocking || context->work.busy.per_thread;
 }
 

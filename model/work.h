@@ -80,8 +80,8 @@ static inline bool spm_work_is_idle(const struct spm_work *work)
         return work->adopted && work->alone && !work->busy.streams;
 }
 
-/** spm_work_is_blurred() - may blocking streams have work that the model was not told of? */
-bool spm_work_is_blurred(const struct spm_context_state *context);
+/** spm_work_may_have() - may @stream have any? */
+bool spm_work_may_have(const struct spm_stream_state *stream);
 
 /** spm_work_is_trapped() - may a blocking stream have work that an operation of the legacy stream,
  * which the driver does not see, fails to order? (H6) */

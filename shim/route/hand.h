@@ -16,8 +16,12 @@
  * pool is current, that nothing captures. Whoever changes one of these begins a new
  * epoch, and the next call finds out again.
  *
- * A default stream is another one in each context, so there the current context is asked for, too.
- * That of the legacy stream serves only while no stream waits for it (model/recall.c).
+ * A default stream is another one in each context, so there the current context is asked for, too,
+ * and is part of the key. That suffices: whoever ends a context begins a new epoch before the
+ * driver can give its handle to another one, and once more when that is done; and hands are a
+ * thread's own, as its per-thread streams are. That of the legacy stream serves only while no
+ * stream waits for it (model/recall.c); a stream that comes is told to the model before the program
+ * has its handle, or before its first work.
  */
 
 #include <stdatomic.h>

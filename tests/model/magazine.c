@@ -381,6 +381,27 @@ Test(magazine, a_stream_that_follows_an_event_after_the_free_has_the_block)
         cr_expect_eq(bench_alloc(pool, bench.t, MIB), a);
 }
 
+/* An idle stream has seen nothing of what its context waits for, and a host that waits for the
+ * stream would not wait for that. */
+Test(magazine, what_is_behind_a_wait_of_the_context_is_unseen)
+{
+        struct spm_scope whole = {SPM_SCOPE_CONTEXT, bench.context};
+        uint64_t a = alloc_locked(1000).address;
+        struct spm_allocation again;
+        struct spm_ticket ticket;
+
+        cr_assert(free_at_hand(a));
+        cr_assert(spm_magazine_alloc(magazine, 1000, 0, &again));
+        cr_expect_not(again.unseen);
+        spm_wait_begin(bench.model, whole, bench_record(bench.t), &ticket);
+        spm_wait_end(bench.model, &ticket, true);
+        cr_assert(free_at_hand(again.address));
+        cr_assert(spm_magazine_alloc(magazine, 1000, 0, &again));
+        cr_expect(again.unseen, "without the lock");
+        cr_assert(free_at_hand(again.address));
+        cr_expect(alloc_locked(1000).unseen, "with it");
+}
+
 Test(magazine, the_callers_word_is_kept_with_each_block)
 {
         struct spm_allocation allocation;

@@ -150,6 +150,26 @@ Test(magazine_legacy, it_serves_again_when_the_blocking_stream_is_gone)
         cr_expect(free_at_hand(alloc_locked()));
 }
 
+/* Nothing shows when the work of a stream that was destroyed is done but a new count. */
+Test(magazine_legacy, it_serves_nothing_while_a_stream_that_is_gone_may_have_work)
+{
+        struct spm_actions actions;
+        spm_stream blocking;
+
+        watch(true);
+        cr_assert(free_at_hand(alloc_locked()));
+        blocking = add(SPM_STREAM_BLOCKING);
+        bench_submit(blocking);
+        cr_assert_eq(spm_stream_retire(bench.model, blocking, &actions), SPM_OK);
+        bench_do(&actions, NULL);
+        cr_expect_not(free_at_hand(alloc_locked()));
+        bench.device_done = true;
+        cr_assert_eq(spm_context_recount(bench.model, context, &actions), SPM_OK);
+        bench_do(&actions, NULL);
+        bench_sync(SPM_SCOPE_CONTEXT, context, SPM_SYNC_WAIT);
+        cr_expect(free_at_hand(alloc_locked()));
+}
+
 Test(magazine_legacy, it_serves_nothing_where_streams_may_be_hidden)
 {
         uint64_t block = put_at_hand();

@@ -76,6 +76,26 @@ Test(work, a_blocking_stream_with_work_is_behind_an_allocation_on_the_legacy_str
         cr_expect_str_eq(bench.log, "RW", "H6");
 }
 
+/* It orders what is freed on the legacy stream later, although the driver has not seen it. */
+Test(work, a_blocking_stream_with_work_is_behind_an_allocation_when_it_is_destroyed)
+{
+        spm_stream idle = bench_add_blocking();
+        struct spm_actions actions;
+
+        bench_submit(bench.blocking);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        bench_submit(bench.blocking);
+        bench_alloc(bench.async, bench.legacy, LARGE);
+        bench.log[0] = '\0';
+        cr_assert_eq(spm_stream_retire(bench.model, idle, &actions), SPM_OK);
+        bench_do(&actions, NULL);
+        cr_expect_str_eq(bench.log, "", "it has none");
+        cr_assert_eq(spm_stream_retire(bench.model, bench.blocking, &actions), SPM_OK);
+        bench_do(&actions, NULL);
+        cr_expect_str_eq(bench.log, "R");
+        cr_expect_eq(bench.stamped, bench.legacy);
+}
+
 Test(unwatched, what_is_not_announced_is_not_assumed)
 {
         uint64_t a = bench_alloc(bench.sync, 0, LARGE);

@@ -262,8 +262,10 @@ static void add_stream(unsigned int stream)
         static const enum spm_stream_kind kinds[] = {SPM_STREAM_NON_BLOCKING, SPM_STREAM_BLOCKING,
                                                      SPM_STREAM_NON_BLOCKING,
                                                      SPM_STREAM_PER_THREAD};
+        bool is_legacy = stream == GROUND_LEGACY;
 
-        must(spm_stream_add(ground.model, ground.context, kinds[stream % 4],
+        must(spm_stream_add(ground.model, is_legacy ? ground.beside : ground.context,
+                            is_legacy ? SPM_STREAM_LEGACY : kinds[stream % 4],
                             &ground.streams[stream]),
              "a stream");
         ground.capturing[stream] = false;
@@ -276,6 +278,22 @@ void ground_replace_stream(unsigned int stream)
         must(spm_stream_retire(ground.model, ground.streams[stream], &actions), "a stream's end");
         ground_perform(&actions, NULL);
         add_stream(stream);
+}
+
+void ground_toggle_blocking(void)
+{
+        spm_stream ending = ground.blocking;
+        struct spm_actions actions;
+
+        ground.blocking = 0;
+        if (!ending) {
+                must(spm_stream_add(ground.model, ground.beside, SPM_STREAM_BLOCKING,
+                                    &ground.blocking),
+                     "a blocking stream");
+                return;
+        }
+        must(spm_stream_retire(ground.model, ending, &actions), "a blocking stream's end");
+        ground_perform(&actions, NULL);
 }
 
 /* A site whose pool is gone; -1 if there is none. */
@@ -374,6 +392,7 @@ bool ground_begin(bool fenced, uint64_t seed)
         ground.capacity = 48 * MIB;
         must(spm_model_new(&config, &ground.model), "a model");
         must(spm_context_add(ground.model, 0, &ground.context), "a context");
+        must(spm_context_add(ground.model, 0, &ground.beside), "a context beside");
         must(spm_event_add(ground.model, &ground.event), "an event");
         for (i = 0; i < GROUND_STREAMS; i++)
                 add_stream(i);

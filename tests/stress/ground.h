@@ -23,6 +23,7 @@
 
 #define GROUND_POOLS   2
 #define GROUND_STREAMS 32
+#define GROUND_LEGACY  2 /* of these, the one beside */
 #define GROUND_UNIT    ((size_t)512)
 #define GROUND_GRAIN   (256 * KIB)
 #define GROUND_RANGE   (128 * MIB)
@@ -44,6 +45,8 @@ struct ground {
         pthread_mutex_t lock;
         struct spm_model *model;
         spm_context context;
+        spm_context beside;  /* has a legacy stream, and now and then one that waits for it */
+        spm_stream blocking; /* that one; 0: there is none */
         spm_event event;
         spm_stream streams[GROUND_STREAMS];
         bool capturing[GROUND_STREAMS];
@@ -99,6 +102,9 @@ void ground_trim(unsigned int pool);
 void ground_tick(void);
 void ground_toggle_capture(unsigned int stream);
 void ground_replace_stream(unsigned int stream);
+
+/** ground_toggle_blocking() - the legacy stream has one that waits for it, or has it no more. */
+void ground_toggle_blocking(void);
 void ground_replace_pool(unsigned int pool);
 
 /** ground_look() - what holds of the figures at any time. */

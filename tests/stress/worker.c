@@ -304,7 +304,9 @@ static void chore(struct worker *worker)
         else if (kind < 20)
                 ground_synchronise(scope, kind % 2 ? SPM_SYNC_WAIT : SPM_SYNC_QUERY);
         else if (kind < 21)
-                ground_synchronise((struct spm_scope){SPM_SCOPE_CONTEXT, ground.context},
+                ground_synchronise((struct spm_scope){SPM_SCOPE_CONTEXT, choose(worker, 2)
+                                                                                 ? ground.context
+                                                                                 : ground.beside},
                                    SPM_SYNC_WAIT);
         else if (kind < 30)
                 ground_record(stream);
@@ -320,8 +322,12 @@ static void chore(struct worker *worker)
                 worker_check();
         else if (kind < 46)
                 surge(pool, stream);
+        else if (kind < 50)
+                ground_toggle_blocking();
         else if (worker->count)
                 look_up(worker);
+        if (kind == 46)
+                worker_check();
         ground_look(id);
 }
 
