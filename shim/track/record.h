@@ -37,7 +37,7 @@
  * Stream 0 is the legacy default stream. The per-thread one of a thread is a stream like any other,
  * with a handle that no real one has, made with flag 0 when it is first used; a stream that was
  * made out of sight appears likewise, with flag 1. Streams of different contexts are not told
- * apart, nor are devices.
+ * apart, nor are devices and memory pools.
  *
  * The order of lines is one in which the calls could have happened: what takes something back is
  * written before the driver hears of it, what gives something out afterwards. A free that fails

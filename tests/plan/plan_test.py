@@ -14,9 +14,11 @@ import json
 import lzma
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT, PROGRAM = sys.argv[1:3]
@@ -29,6 +31,32 @@ GRAIN = 2 * MIB
 def call(*arguments):
     command = [LAUNCHER, "plan", "--program", PROGRAM, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def call_into(target, *arguments):
+    command = [LAUNCHER, "plan", "--program", PROGRAM, *arguments]
+    return subprocess.run(command, stdout=target, stderr=subprocess.PIPE, text=True, check=False)
+
+
+def replays_of(trace):
+    """The processes that replay it."""
+    found = []
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{process}/cmdline", "rb") as arguments:
+                words = arguments.read().split(b"\0")
+        except OSError:
+            continue  # it has ended
+        if words[:2] == [PROGRAM.encode(), trace.encode()]:
+            found.append(int(process))
+    return found
+
+
+def eventually(question, seconds=20):
+    end = time.monotonic() + seconds
+    while not question() and time.monotonic() < end:
+        time.sleep(0.05)
+    return question()
 
 
 @functools.lru_cache(maxsize=None)
@@ -217,6 +245,20 @@ class Recorded(Planned):
         path = self.file("# streampool recording 2\n" + lines)
         self.assertIn(f"{path}:1: a recording of version 2", self.refused(2, path))
 
+    def test_the_part_of_a_line_that_a_recording_ends_with_is_left_out(self):
+        """With what is there it would be a block of 40 bytes, or a line with too few words."""
+        lines = "# streampool recording 1\na 1 0 a000 4096 0\n"
+        for part in ("a 2 0 b000 40", "a 2 0 b000 4096 0", "F 2 0 a0", "k"):
+            with self.subTest(part=part):
+                self.assertEqual(self.plan(self.file(lines + part))["run"]["allocations"], 1)
+
+    def test_no_number_of_launches_is_too_large(self):
+        """A recording has launches in a row as one number, however long the program runs."""
+        for number in (1 << 32, 10**5000):
+            digits = "5" * 5000 if number > 1 << 64 else number
+            recording = f"# streampool recording 1\na 1 0 a000 4096 0\nk 0 {digits}\n"
+            self.assertEqual(self.plan(self.file(recording))["run"]["allocations"], 1)
+
     def test_streams_that_were_there_before_are_made(self):
         found = self.plan(self.file("A 1 0 a0 4096 0 77\nA 2 1 b0 4096 0 2\nA 2 2 c0 4096 0 2\nA 3 0 d0 4096 0 1\n"))
         self.assertEqual(found["run"]["streams"], 3)  # one, and two threads' own; 1 is the legacy stream
@@ -238,6 +280,25 @@ class Told(Planned):
         self.assertIn("Verified by replay", done.stdout)
         self.assertEqual(sum(line.startswith("* ") for line in done.stdout.split("\n")), 2)  # and what * means
         self.assertIn("30 MiB live at most", done.stdout)
+
+    def test_no_limit_is_told_that_the_shim_takes_for_none(self):
+        done = call(self.file("a 100\n"))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertNotIn("STREAMPOOL_LIMIT=0M", done.stdout)
+        self.assertIn("One page less is no memory at all", done.stdout)
+
+    def test_a_plan_that_cannot_be_written_is_told(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = call_into(full, self.file(blocks(1)))
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, "streampool plan: the plan cannot be written: No space left on device\n")
+
+    def test_a_reader_that_has_had_enough_is_not_complained_of(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        with open(writer, "w", encoding="ascii") as nobody:
+            done = call_into(nobody, self.file(blocks(1)))
+        self.assertEqual((done.returncode, done.stderr), (2, ""))
 
     def test_a_layout_is_quoted_for_the_shell(self):
         done = call("--layout", "sliced:page=4M ; direct", self.file(blocks(3)))
@@ -269,6 +330,7 @@ BAD_TRACES = (
     ("a 0\n", 1, "no size"),
     ("a 99999999999999999999999\n", 1, "no size"),
     (f"a {(1 << 40) + 1}\n", 1, "no size"),
+    (f"a {1 << 40}\na 512\n", 2, "more lives than a device has"),
     ("a 512\nf 2\n", 2, "no such block"),
     ("a 512\nf 1\nf 1\n", 3, "no such block, or not any more"),
     ("A 512 1\n", 1, "no such stream"),
@@ -277,7 +339,7 @@ BAD_TRACES = (
     ("w 0 0\n", 1, "no such event"),
     ("r 1 0\n", 1, "not the next event"),
     ("r 0 0\nx 0\ne 0\n", 3, "no such event, or not any more"),
-    ("k 0 9999999999\n", 1, "a number is too large"),
+    ("a 512\nk 0 9999999999\n", 2, "a number is too large"),
     ("k 5 1\na 512\n", 1, "no such stream"),
     ("", 0, "there is no event in it"),
     ("\xff\xfe\n", 1, "no event begins like this"),
@@ -347,10 +409,29 @@ class Bad(Planned):
         self.assertIn("12X is no size", self.refused(2, "--limit", "12X", trace))
         self.assertIn("0 is no size", self.refused(2, "--limit", "0", trace))
         self.assertIn("0.5 is no size", self.refused(2, "--limit", "0.5", trace))
+        self.assertIn("99999999T is more than there can be", self.refused(2, "--limit", "99999999T", trace))
+        self.assertIn("is more than there can be", self.refused(2, "--limit", "9" * 400, trace))
         self.assertIn("some is no number", self.refused(2, "--lag", "some", trace))
         self.assertIn("--nonsense", self.refused(2, "--nonsense", trace))
         self.assertIn("TRACE", self.refused(2))
         self.assertIn("/nowhere is not there", self.refused(2, "--program", "/nowhere", trace))
+
+
+class Ended(Planned):
+    def test_who_is_ended_leaves_nobody_behind(self):
+        """A run that takes long is replayed by one and by those that it has started."""
+        trace = self.file("a 1000000000\nk 0 1\nf 1\n" * 600000)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # No pipe: whoever is left behind would keep that open.
+            said = self.file("", "said")
+            with open(said, "w", encoding="ascii") as target:
+                running = subprocess.Popen([LAUNCHER, "plan", "--program", PROGRAM, trace], stderr=target)
+            with running:
+                self.assertTrue(eventually(lambda: len(replays_of(trace)) >= 2), "it has not begun")
+                running.send_signal(number)
+            self.assertTrue(eventually(lambda: not replays_of(trace), 1), replays_of(trace))
+            with open(said, encoding="ascii") as source:
+                self.assertEqual((running.returncode, source.read()), (128 + number, ""))
 
 
 class Doubtful(Planned):

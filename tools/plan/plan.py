@@ -12,7 +12,8 @@ limits differ by less than a 64th of what lives at once, the plan is the one tha
 least.
 
 exit status: 0 planned and verified; 1 the run cannot be served, and why; 2 nothing was tried, as
-the input is bad, or the program that replays is not there or has failed
+the input is bad, or the program that replays is not there or has failed; or the plan cannot be
+written
 """
 
 import argparse
@@ -20,6 +21,7 @@ import glob
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -32,6 +34,7 @@ import pack_trace
 
 MIB = 1 << 20
 PLANNED, NOT_SERVED, BAD_INPUT = 0, 1, 2
+SIZE_MOST = (1 << 63) - 1  # the program that replays has 64 bits for it
 PROGRAM = "streampool-plan"
 
 # A recording does not say how far ahead of the device a program was. One that does not wait is some
@@ -54,10 +57,12 @@ class BadInput(Exception):
 def size(text):
     """Bytes, of 16G, 1.5G or 512MiB."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])(?:i?B)?)?", text, re.I)
-    value = int(float(match[1]) * (1 << 10 * (" KMGT".index((match[2] or " ").upper())))) if match else 0
-    if not value:
+    value = float(match[1]) * (1 << 10 * (" KMGT".index((match[2] or " ").upper()))) if match else 0
+    if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is no size, as 16G or 512M")
-    return value
+    if value > SIZE_MOST:
+        raise argparse.ArgumentTypeError(f"{text[:40]} is more than there can be")
+    return int(value)
 
 
 def count(text):
@@ -208,12 +213,17 @@ def verdict_lines(found):
     if not verified["is_verified"]:
         yield "NOT verified: replayed once more, it came out otherwise"
         return
-    yield "Verified by replay: with it every allocation is served. With one page less,"
-    yield f"    {environment(verified['less'])}"
-    yield f"{refusal(verified['refused'])}."
+    if verified["less"].get("STREAMPOOL_LIMIT") == "0M":
+        # To the shim a limit of 0 is none.
+        yield "Verified by replay: with it every allocation is served. One page less is no memory at all."
+    else:
+        yield "Verified by replay: with it every allocation is served. With one page less,"
+        yield f"    {environment(verified['less'])}"
+        yield f"{refusal(verified['refused'])}."
     yield "That is exact for these calls in this order. A run is at a pace of its own: give it a 64th more,"
     yield f"    {environment(found['room'])}"
-    yield "and what else it obtains of the driver, past the pools, which counts against the limit, too."
+    yield "and what else it obtains of the driver, past the pools, which counts against the limit, too. What a"
+    yield "program has in several contexts, devices or pools of its own is planned as if it were one; it needs more."
 
 
 def reason_lines(found, limit):
@@ -237,16 +247,39 @@ def text_of(found, limit):
     return "\n".join(lines)
 
 
+def put(text):
+    """False, and said why, if it cannot be written. Who reads no further has had enough."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        pass
+    except OSError as error:
+        print(f"streampool plan: the plan cannot be written: {error.strerror}", file=sys.stderr)
+    else:
+        return True
+    # What is left of it would be tried once more at the end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return False
+
+
+def end_by(number, _):
+    """The program that replays is ended on the way."""
+    sys.exit(128 + number)
+
+
 def main():
     options = options_of(sys.argv[1:])
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, end_by)
     try:
         status, found = planned(options)
     except (BadInput, pack_trace.BadTrace) as bad:
         if str(bad):
             print(f"streampool plan: {bad}", file=sys.stderr)
         return BAD_INPUT
-    print(json.dumps(found, indent=1) if options.json else text_of(found, options.limit))
-    return status
+    is_put = put(json.dumps(found, indent=1) if options.json else text_of(found, options.limit))
+    return status if is_put else BAD_INPUT
 
 
 if __name__ == "__main__":

@@ -8,9 +8,11 @@
 #include "search.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -179,10 +181,19 @@ static bool wait_for_one(void)
         return wait(&status) >= 0 && WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
+/* Nobody waits for one whose parent has been ended. */
+static void end_with(pid_t parent)
+{
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+                _exit(1);
+}
+
 bool search_rows(const struct task *task, const struct candidate *candidates, unsigned int count,
                  uint64_t beyond, struct row *rows)
 {
         unsigned int most = cores();
+        pid_t parent = getpid();
         unsigned int running = 0;
         bool is_well = true;
         unsigned int i;
@@ -201,6 +212,8 @@ bool search_rows(const struct task *task, const struct candidate *candidates, un
                         running++;
                         continue;
                 }
+                if (!child)
+                        end_with(parent);
                 search_row(task, beyond, &rows[i]);
                 if (!child)
                         _exit(0);

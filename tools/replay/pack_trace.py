@@ -14,7 +14,7 @@ A recording has one event a line with times, threads, addresses and handles:
 
 Lines that are empty or begin with # do not count. Where the first one is "# streampool recording
 1", as the shim writes it (STREAMPOOL_RECORD), events of other letters do not count either: later
-shims may know of more. What remains of a recording is said in
+shims may know of more, and a last line without an end does not count. What remains of a recording is said in
 tests/bench/traces/README.md. The second form is what the build does; `load()` is for who reads
 either kind of file (tools/plan).
 """
@@ -34,6 +34,9 @@ NUMBERS = {"a": (4, 5), "A": (4, 5), "k": (2,), "q": (4,), "Q": (4,), "+": (4,),
 
 # The driver's own handles of streams that nobody makes.
 LEGACY, PER_THREAD = ("0", "1"), "2"
+
+# Of launches in a row: no device is as far behind.
+LAUNCHES_MOST = (1 << 32) - 2
 BLOCKING, NON_BLOCKING = 0, 1
 
 
@@ -146,7 +149,7 @@ class Packer:
         if kind in "rwxeq":
             return self.event(kind, field)
         if kind == "k":
-            return f"k {self.stream(field[1], self.thread)} {field[2]}"
+            return f"k {self.stream(field[1], self.thread)} {min(int(field[2][:20]), LAUNCHES_MOST)}"
         if kind == "+":
             return self.stream_made(field[3], field[4])
         if kind == "-":
@@ -202,7 +205,8 @@ def pack_lines(lines, name):
     packer, packed, version = Packer(), [], version_of(lines)
     if version not in (None, VERSION):
         raise BadTrace(f"{name}:1: a recording of version {version}, and {VERSION} is all that is known here")
-    for number, line in enumerate(lines, 1):
+    # A line that has no end is a part of one: whoever wrote it was ended.
+    for number, line in enumerate(lines[:-1] if version else lines, 1):
         is_left_out = not counts(line) or (version and line[0] not in WORDS)
         try:
             packed += [] if is_left_out else packer.pack(line)

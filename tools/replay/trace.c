@@ -13,7 +13,8 @@
 
 #include "measure.h"
 
-#define SIZE_MOST ((uint64_t)1 << 40) /* of a block: no device has as much */
+/* Of a block, and of all that live: no device has as much. */
+#define SIZE_MOST ((uint64_t)1 << 40)
 #define LINE_MOST 128
 
 /* By number: is it there now? */
@@ -25,6 +26,7 @@ struct marks {
 struct reader {
         struct trace *trace;
         struct marks blocks, pinned, streams, events;
+        uint64_t live;   /* bytes */
         const char *why; /* what is wrong with the line */
 };
 
@@ -105,8 +107,12 @@ static bool add_alloc(struct reader *reader, uint64_t size, uint32_t stream)
 {
         struct trace *trace = reader->trace;
 
-        return has_stream(reader, stream) && add_size(reader, &trace->size, &trace->blocks, size) &&
-               add(reader, TRACE_ALLOC, add_mark(&reader->blocks), stream);
+        if (!has_stream(reader, stream) || !add_size(reader, &trace->size, &trace->blocks, size))
+                return false;
+        reader->live += size;
+        if (reader->live > SIZE_MOST)
+                return wrong(reader, "more lives than a device has");
+        return add(reader, TRACE_ALLOC, add_mark(&reader->blocks), stream);
 }
 
 /* @age: of the block; 1 is the latest. */
@@ -120,6 +126,8 @@ static bool end_block(struct reader *reader, enum trace_kind kind, struct marks 
         if (!age || age > marks->count || !is_there(marks, block))
                 return wrong(reader, "no such block, or not any more");
         marks->is_there[block] = false;
+        if (kind == TRACE_FREE)
+                reader->live -= reader->trace->size[block];
         return add(reader, kind, block, stream);
 }
 
