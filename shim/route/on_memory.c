@@ -210,7 +210,7 @@ static void conclude(const struct freeing *freeing, CUresult result)
                              freeing->address, freeing->function, result);
 }
 
-/* An address in memory of ours that is no live block: the driver would not know it. */
+/* No live block: the driver would not know it, or die of it. */
 static CUresult refuse(CUdeviceptr address, const char *function)
 {
         sp_ledger_bad_free(SP_SPACE_DEVICE, address, function, CUDA_ERROR_INVALID_VALUE);
@@ -261,6 +261,8 @@ static CUresult forward_free(CUdeviceptr address)
         uint64_t began;
         CUresult result;
 
+        if (!freeing.known && sp_ledger_is_fatal(address))
+                return refuse(address, "cuMemFree");
         sp_sync_start(&sync, context, scope);
         began = sp_native_begin();
         result = sp_driver.cuMemFree_v2(address);

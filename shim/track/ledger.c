@@ -11,6 +11,7 @@
 #include "track/ledger.h"
 
 #include <streampool/stats.h>
+#include <string.h>
 
 #include "base/life.h"
 #include "track/held.h"
@@ -119,6 +120,19 @@ bool sp_ledger_take(enum sp_space space, uint64_t address, struct sp_ledger_entr
         }
         sp_model_leave();
         return found;
+}
+
+bool sp_ledger_is_fatal(uint64_t address)
+{
+        const struct sp_ledger_node *node;
+        bool fatal;
+
+        sp_model_enter();
+        node = sp_node_find_locked(SP_SPACE_DEVICE, address);
+        fatal = node && node->state == SP_NODE_FREED && !node->context_ended &&
+                node->entry.kind == SP_KIND_DEVICE && !strcmp(node->freed_by, "cuMemFreeAsync");
+        sp_model_leave();
+        return fatal;
 }
 
 /* The node of an entry that was taken; NULL if its address has been given out again since. */

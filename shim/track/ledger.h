@@ -91,6 +91,11 @@ void sp_ledger_add(const struct sp_ledger_entry *entry);
 bool sp_ledger_take(enum sp_space space, uint64_t address, struct sp_ledger_entry *entry);
 void sp_ledger_put_back(const struct sp_ledger_entry *entry);
 
+/** sp_ledger_is_fatal() - would the driver die of cuMemFree(@address)? It does where the memory was
+ * of cuMemAlloc and cuMemFreeAsync has freed it (580.159 on an H200); other second frees it
+ * refuses. */
+bool sp_ledger_is_fatal(uint64_t address);
+
 /** sp_ledger_freed() - what was taken is gone; @function, a literal, is named if it is freed again.
  */
 void sp_ledger_freed(const struct sp_ledger_entry *entry, const char *function);

@@ -3,6 +3,7 @@
  * Async then sync -- freed by cuMemFreeAsync, and by cuMemFree: alone, the driver ends the program
  *
  * Bare: dies
+ * Also: STREAMPOOL_MODE=observe
  * Expect: double_free site=second freed_at=first allocation=made
  */
 #include "cu.h"
