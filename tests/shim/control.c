@@ -32,6 +32,7 @@ enum spm_status __wrap_spm_pool_install(struct spm_model *model, spm_pool pool,
                                         const struct spm_layout *layout,
                                         struct spm_layout_error *error, struct spm_actions *actions)
 {
+        actions->count = 0;
         if (fail_at && !--fail_at)
                 return SPM_E_HOST_MEMORY;
         return __real_spm_pool_install(model, pool, layout, error, actions);
