@@ -72,19 +72,12 @@ static SPM_COLD enum spm_status alloc_apart(struct spm_model *model, struct spm_
                                             struct spm_actions *actions)
 {
         struct spm_pool_state *pool = spm_pool_find(model, request->pool);
-        struct spm_stream_state *stream;
-        enum spm_status status;
 
         if (!pool || pool->closed)
                 return SPM_E_UNKNOWN;
-        stream = spm_subject_usable(model, request->stream);
         if (pool->is_tracked)
-                status = spm_ledger_alloc(model, pool, request, allocation, actions);
-        else
-                status = spm_routing_alloc(model, pool, request, allocation, actions);
-        if (status == SPM_OK && pool->config.kind == SPM_POOL_ASYNC && stream)
-                stream->allocated = stream->submitted;
-        return status;
+                return spm_ledger_alloc(model, pool, request, allocation, actions);
+        return spm_routing_alloc(model, pool, request, allocation, actions);
 }
 
 enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
@@ -120,8 +113,6 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
         status = spm_ladder_climb(model, &want, request, &block, actions);
         if (status == SPM_OK) {
                 spm_block_describe(block, allocation);
-                if (pool->config.kind == SPM_POOL_ASYNC)
-                        want.stream->allocated = block->positions[0];
                 allocation->announce = pool->config.kind != SPM_POOL_ASYNC && block->dep_count;
                 /* More than its own point, and no wait that the driver has seen. */
                 allocation->unseen = pool->config.kind == SPM_POOL_ASYNC && block->dep_count > 1 &&

@@ -116,6 +116,8 @@ static void give_life(struct spm_model *model, const struct spm_want *want, stru
         block->requested = want->requested;
         block->streams[0] = want->stream ? want->stream->object.id : 0;
         block->positions[0] = want->stream ? spm_stream_submit(want->stream) : 0;
+        if (want->pool->config.kind == SPM_POOL_ASYNC)
+                want->stream->allocated = block->positions[0];
         block->user = want->user;
         block->generation = ++model->generation;
         spm_block_become(block, SPM_BLOCK_LIVE);

@@ -61,12 +61,16 @@ struct sp_hands {
 /* Per thread, because it says whose they are; initial-exec, so that reading it is one load. */
 extern __thread struct sp_hands *sp_hands __attribute__((tls_model("initial-exec")));
 
-/* Unlike any handle of a stream: a context is an object of the driver, and so aligned. */
+static inline bool sp_hand_is_default(CUstream handle)
+{
+        return handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+}
+
+/* @context: of a default stream. Their sum is unlike any handle of a stream: a context is an object
+ * of the driver, and so aligned. */
 static inline uintptr_t sp_hand_key(CUstream handle, CUcontext context)
 {
-        bool is_default = handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
-
-        return (uintptr_t)handle + (is_default ? (uintptr_t)context : 0);
+        return (uintptr_t)handle + (sp_hand_is_default(handle) ? (uintptr_t)context : 0);
 }
 
 static inline struct sp_hand *sp_hand_place(struct sp_hands *own, uintptr_t key)
@@ -84,7 +88,7 @@ static inline struct sp_hand *sp_hand_of(CUstream handle)
 
         if (!own)
                 return NULL;
-        if ((handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) &&
+        if (sp_hand_is_default(handle) &&
             (sp_driver.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context))
                 return NULL;
         key = sp_hand_key(handle, context);

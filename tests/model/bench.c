@@ -19,7 +19,7 @@ static void note(char letter)
         }
 }
 
-static void check(void)
+void bench_check(void)
 {
         char text[160] = "";
 
@@ -50,7 +50,7 @@ void bench_set_up(void)
 
 void bench_tear_down(void)
 {
-        check();
+        bench_check();
         spm_model_free(bench.model);
 }
 
@@ -192,7 +192,7 @@ void bench_do(const struct spm_actions *actions, struct spm_request *request)
                 else if (action->kind == SPM_ACT_SYNC_CONTEXT)
                         observe(SPM_SCOPE_CONTEXT, action->context, SPM_SYNC_POLL, true);
         }
-        check();
+        bench_check();
 }
 
 enum spm_status bench_try(spm_pool pool, spm_stream stream, size_t size, bool may_wait,
@@ -224,6 +224,23 @@ uint64_t bench_alloc(spm_pool pool, spm_stream stream, size_t size)
 
         cr_assert_eq(status, SPM_OK, "%s", spm_status_name(status));
         return allocation.address;
+}
+
+struct spm_allocation bench_alloc_filling(spm_pool pool, spm_stream stream, size_t size,
+                                          struct spm_magazine *magazine)
+{
+        struct spm_request request = {
+                .pool = pool, .stream = stream, .size = size, .magazine = magazine};
+        struct spm_allocation allocation;
+        struct spm_actions actions;
+        enum spm_status status;
+
+        do {
+                status = spm_alloc(bench.model, &request, &allocation, &actions);
+                bench_do(&actions, &request);
+        } while (status == SPM_AGAIN);
+        cr_assert_eq(status, SPM_OK);
+        return allocation;
 }
 
 uint64_t bench_climb(spm_pool pool, size_t size)

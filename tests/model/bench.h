@@ -78,6 +78,13 @@ enum spm_status bench_try(spm_pool pool, spm_stream stream, size_t size, bool ma
 /** bench_alloc() - one that has to succeed. Return: its address. */
 uint64_t bench_alloc(spm_pool pool, spm_stream stream, size_t size);
 
+/** bench_alloc_filling() - likewise, and @magazine is filled on the way, and let go if it may. */
+struct spm_allocation bench_alloc_filling(spm_pool pool, spm_stream stream, size_t size,
+                                          struct spm_magazine *magazine);
+
+/** bench_check() - spm_check() has nothing to say. */
+void bench_check(void);
+
 /** bench_climb() - one on s that may be refused. Return: its address; 0 if it was. */
 uint64_t bench_climb(spm_pool pool, size_t size);
 

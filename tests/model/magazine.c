@@ -41,28 +41,10 @@ static void tear_down(void)
 
 TestSuite(magazine, .init = set_up, .fini = tear_down);
 
-static void check(void)
-{
-        char text[160] = "";
-
-        cr_assert(spm_check(bench.model, text, sizeof(text)), "%s", text);
-}
-
-/* With the lock; the magazine is filled on the way. */
+/* With the lock. */
 static struct spm_allocation alloc_locked(size_t size)
 {
-        struct spm_request request = {
-                .pool = pool, .stream = bench.s, .size = size, .magazine = magazine};
-        struct spm_allocation allocation;
-        struct spm_actions actions;
-        enum spm_status status;
-
-        do {
-                status = spm_alloc(bench.model, &request, &allocation, &actions);
-                bench_do(&actions, &request);
-        } while (status == SPM_AGAIN);
-        cr_assert_eq(status, SPM_OK);
-        return allocation;
+        return bench_alloc_filling(pool, bench.s, size, magazine);
 }
 
 /* Without it. Return: 0 if there is nothing. */
@@ -71,7 +53,7 @@ static uint64_t alloc_at_hand(size_t size)
         struct spm_allocation allocation;
         bool got = spm_magazine_alloc(magazine, size, 0, &allocation);
 
-        check();
+        bench_check();
         return got ? allocation.address : 0;
 }
 
@@ -79,7 +61,7 @@ static bool free_at_hand(uint64_t address)
 {
         bool done = spm_magazine_free(magazine, address, 0, NULL);
 
-        check();
+        bench_check();
         return done;
 }
 
@@ -106,7 +88,7 @@ Test(magazine, what_was_freed_is_at_hand_at_once)
                 cr_assert(free_at_hand(first.address), "%zu bytes", sizes[i]);
                 cr_assert(spm_magazine_alloc(magazine, sizes[i], 0, &second), "%zu bytes",
                           sizes[i]);
-                check();
+                bench_check();
                 cr_expect_eq(second.address, first.address);
                 cr_expect_eq(second.reserved, first.reserved);
                 cr_expect_eq(second.size, sizes[i]);
@@ -292,7 +274,7 @@ Test(magazine, its_memory_comes_back_when_another_stream_needs_it)
         cr_assert(spm_magazine_free(small, allocation.address, 0, NULL));
         bench.device_done = true;
         cr_expect_eq(bench_alloc(request.pool, bench.t, 2 * MIB), allocation.address);
-        check();
+        bench_check();
         cr_expect_not(spm_magazine_alloc(small, 100 * KIB, 0, &allocation));
         spm_magazine_end(bench.model, small);
 }
@@ -311,7 +293,7 @@ Test(magazine, its_blocks_go_back_when_it_ends)
         cr_assert(free_at_hand(a));
         spm_magazine_end(bench.model, magazine);
         magazine = NULL;
-        check();
+        bench_check();
         bench_sync(SPM_SCOPE_STREAM, bench.s, SPM_SYNC_QUERY);
         cr_expect_eq(bench_stats(pool).pending_bytes, 0);
         cr_expect_eq(bench_stats(pool).ready_bytes, bench_stats(pool).reserved_current);

@@ -12,7 +12,7 @@
 #define SIZE (100 * KIB) /* no slot of a slab: nothing is at hand but what was freed */
 
 static spm_context context;
-static spm_stream legacy, s;
+static spm_stream legacy;
 static spm_pool pool;
 static struct spm_magazine *magazine;
 
@@ -32,7 +32,7 @@ static void set_up(void)
         bench_set_up();
         cr_assert_eq(spm_context_add(bench.model, 0, &context), SPM_OK);
         legacy = add(SPM_STREAM_LEGACY);
-        s = add(SPM_STREAM_NON_BLOCKING);
+        add(SPM_STREAM_NON_BLOCKING);
         pool = bench_pool(config);
         cr_assert_eq(spm_magazine_new(bench.model, pool, legacy, &magazine), SPM_OK);
 }
@@ -45,21 +45,10 @@ static void tear_down(void)
 
 TestSuite(magazine_legacy, .init = set_up, .fini = tear_down);
 
-/* With the lock; the magazine is let go on the way, if it may. */
+/* With the lock. */
 static uint64_t alloc_locked(void)
 {
-        struct spm_request request = {
-                .pool = pool, .stream = legacy, .size = SIZE, .magazine = magazine};
-        struct spm_allocation allocation;
-        struct spm_actions actions;
-        enum spm_status status;
-
-        do {
-                status = spm_alloc(bench.model, &request, &allocation, &actions);
-                bench_do(&actions, &request);
-        } while (status == SPM_AGAIN);
-        cr_assert_eq(status, SPM_OK);
-        return allocation.address;
+        return bench_alloc_filling(pool, legacy, SIZE, magazine).address;
 }
 
 static bool has_at_hand(void)
@@ -98,10 +87,8 @@ static uint64_t put_at_hand(void)
 /* It is the pool's again, and nothing that comes later is at hand. */
 static void expect_recalled(uint64_t block)
 {
-        char text[160] = "";
-
         cr_expect_not(has_at_hand());
-        cr_expect(spm_check(bench.model, text, sizeof(text)), "%s", text);
+        bench_check();
         cr_expect_eq(alloc_locked(), block);
         cr_expect_not(free_at_hand(block));
         cr_expect_not(has_at_hand());

@@ -60,10 +60,8 @@ Test(recall, an_owner_that_does_not_run_is_let_run, .timeout = 10)
 
 Test(recall, so_is_it_by_whoever_walks_all_blocks, .timeout = 10)
 {
-        char text[160] = "";
-
         bench.model->config.pause = run_the_owner;
-        cr_expect(spm_check(bench.model, text, sizeof(text)), "%s", text);
+        bench_check();
         cr_expect_eq(pauses, 3);
 }
 

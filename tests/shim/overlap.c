@@ -139,10 +139,10 @@ Test(overlap, one_byte_is_enough_in_either_direction)
         }
 }
 
-Test(overlap, memory_that_is_copied_to_where_it_is_stays_what_it_was)
+/* Of ten rows, from @block to where they are. */
+static CUDA_MEMCPY2D left_halves(CUdeviceptr block)
 {
-        CUdeviceptr block = pooled(1000);
-        CUDA_MEMCPY2D rows = {
+        return (CUDA_MEMCPY2D){
                 .srcMemoryType = CU_MEMORYTYPE_DEVICE,
                 .srcDevice = block,
                 .srcPitch = 100,
@@ -152,6 +152,12 @@ Test(overlap, memory_that_is_copied_to_where_it_is_stays_what_it_was)
                 .WidthInBytes = 50,
                 .Height = 10,
         };
+}
+
+Test(overlap, memory_that_is_copied_to_where_it_is_stays_what_it_was)
+{
+        CUdeviceptr block = pooled(1000);
+        CUDA_MEMCPY2D rows = left_halves(block);
 
         copy(block, block, 1000);
         sp_use_2d("cuMemcpy2D", &rows);
@@ -165,18 +171,10 @@ Test(overlap, memory_that_is_copied_to_where_it_is_stays_what_it_was)
 Test(overlap, rows_that_lie_beside_each_other_do_not_touch)
 {
         CUdeviceptr block = pooled(1000);
-        CUDA_MEMCPY2D rows = {
-                .srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                .srcDevice = block,
-                .srcPitch = 100,
-                .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-                .dstDevice = block,
-                .dstXInBytes = 50,
-                .dstPitch = 100,
-                .WidthInBytes = 50,
-                .Height = 10,
-        };
+        CUDA_MEMCPY2D rows = left_halves(block);
 
+        rows.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+        rows.dstXInBytes = 50;
         sp_use_2d("cuMemcpy2D", &rows);
         cr_expect_eq(findings(), 0);
         rows.dstXInBytes = 49;
