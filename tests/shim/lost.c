@@ -110,19 +110,32 @@ Test(lost, who_frees_one_is_told)
         cr_expect(found[0].has_reuse, "and who has the memory now");
 }
 
+/* Two neighbours. What came before them lies in gaps too short for both, which ThreadSanitizer can
+ * leave in the simulated driver's arena; it stays there, or the second of them would follow it. */
+static void take_neighbours(CUdeviceptr halves[2], size_t bytes)
+{
+        cr_assert_eq(sp_on_cuMemAlloc_v2(&halves[1], bytes), CUDA_SUCCESS);
+        do {
+                halves[0] = halves[1];
+                cr_assert_eq(sp_on_cuMemAlloc_v2(&halves[1], bytes), CUDA_SUCCESS);
+        } while (halves[1] != halves[0] + bytes);
+}
+
 Test(lost, behind_the_back_of_the_shim)
 {
         CUdeviceptr halves[2], whole;
+        size_t others, other_bytes;
 
         setenv("STREAMPOOL_MODE", "observe", 1);
         begin_on(0);
-        for (size_t i = 0; i < 2; i++)
-                cr_assert_eq(sp_on_cuMemAlloc_v2(&halves[i], 4 << 20), CUDA_SUCCESS);
+        take_neighbours(halves, 4 << 20);
+        others = leaks() - 2;
+        other_bytes = live_bytes - (8 << 20);
         for (size_t i = 0; i < 2; i++)
                 cr_assert_eq(cuMemFree_v2(halves[i]), CUDA_SUCCESS);
         cr_assert_eq(sp_on_cuMemAlloc_v2(&whole, 8 << 20), CUDA_SUCCESS);
         sp_ledger_find_lost();
         cr_expect_eq(lost(SP_KIND_DEVICE), 2, "%llx and %llx in %llx", halves[0], halves[1], whole);
-        cr_expect_eq(leaks(), 1);
-        cr_expect_eq(live_bytes, 8 << 20);
+        cr_expect_eq(leaks() - others, 1);
+        cr_expect_eq(live_bytes - other_bytes, 8 << 20);
 }
