@@ -356,6 +356,14 @@ static void stamp_full(struct spm_model *model, const struct spm_pool_state *poo
                 spm_stamp_ask(model, stream, true, actions);
 }
 
+/* A free that the driver does not see is an operation of a legacy stream all the same (H6). */
+static void trap(struct spm_model *model, struct spm_stream_state *stream,
+                 struct spm_actions *actions)
+{
+        if (spm_work_is_trapped(stream) && !spm_stamp_trap(model, stream, true, actions))
+                spm_stamp_do_without(stream, actions);
+}
+
 /* LIVE to LOOSE, unless the owner of a magazine has been faster. */
 static bool begin_end(struct spm_block *block, uint32_t life)
 {
@@ -452,6 +460,8 @@ enum spm_status spm_free(struct spm_model *model, uint64_t address, uint64_t gen
                 put_by_detour(model, block, stream);
         else
                 spm_limbo_put(model, block);
+        if (stream)
+                trap(model, stream, actions);
         stamp_full(model, pool, context, stream, actions);
         return spm_model_finish(model, SPM_OK, actions);
 }

@@ -272,11 +272,14 @@ enum spm_status spm_stamp_recorded(struct spm_model *model, spm_stamp stamp, boo
 {
         const struct spm_stamp_state *asked = spm_stamp_pending(model, stamp);
         struct spm_stream_state *unguarded = !ok && asked && asked->guards ? asked->stream : NULL;
+        struct spm_stream_state *owed = !ok && asked && asked->is_owed ? asked->stream : NULL;
         enum spm_status status = spm_stamp_answer(model, stamp, ok);
 
         actions->count = 0;
         if (unguarded && status == SPM_OK)
                 spm_work_unguarded(unguarded, actions);
+        if (owed && status == SPM_OK)
+                spm_stamp_do_without(owed, actions);
         return spm_model_finish(model, status, actions);
 }
 

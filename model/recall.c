@@ -148,10 +148,9 @@ static void seize(struct spm_magazine *magazine)
 
 bool spm_magazine_is_barred(const struct spm_stream_state *stream)
 {
-        const struct spm_context_state *context = stream->context;
-
-        return stream->capturing || (stream->kind == SPM_STREAM_LEGACY &&
-                                     (context->blocking || spm_work_is_trapped(context)));
+        return stream->capturing ||
+               (stream->kind == SPM_STREAM_LEGACY && stream->context->blocking) ||
+               spm_work_is_trapped(stream);
 }
 
 bool spm_magazine_is_empty(const struct spm_magazine *magazine)

@@ -85,30 +85,21 @@ static void ask_wait(struct spm_actions *actions, const struct spm_want *want,
         action->stamp = stamp->object.id;
 }
 
-/*
- * The belt, and the legacy trap (H6): the driver would have made every blocking stream wait for
- * an allocation on the legacy stream, and that stream for them. An allocation that the driver
- * does not see does not, so something that it does see is submitted. With fewer than two of them
- * there is nobody to be told: each is in order with itself, and with the work on the legacy stream.
- */
+/* The belt, and what makes it an operation of a legacy stream; but while a stream captures that
+ * waits for that, the driver would have refused, and complete memory needs nothing. */
 static bool ask_order(struct spm_model *model, const struct spm_want *want,
-                      const struct spm_fit *fit, struct spm_actions *actions)
+                      const struct spm_fit *fit, bool complete, struct spm_actions *actions)
 {
-        struct spm_stamp_state *stamp;
+        bool traps = want->pool->config.kind == SPM_POOL_ASYNC && spm_work_is_trapped(want->stream);
 
-        if (spm_actions_room(actions) < 3)
-                return false;
-        if (fit->belt)
-                ask_wait(actions, want, fit->belt);
-        if (want->stream->kind != SPM_STREAM_LEGACY || want->pool->config.kind != SPM_POOL_ASYNC ||
-            !spm_work_is_trapped(want->stream->context))
+        if (complete && !traps)
                 return true;
-        stamp = spm_stamp_ask(model, want->stream, true, actions);
-        if (!stamp)
+        if (spm_actions_room(actions) < 2)
                 return false;
-        stamp->is_trap = true;
-        ask_wait(actions, want, stamp);
-        return true;
+        if (!complete && fit->belt)
+                ask_wait(actions, want, fit->belt);
+        return !traps || spm_stamp_trap(model, want->stream, false, actions) ||
+               (complete && want->stream->context->captures);
 }
 
 static void give_life(struct spm_model *model, const struct spm_want *want, struct spm_block *block)
@@ -132,7 +123,7 @@ enum spm_status spm_serve_fit(struct spm_model *model, const struct spm_want *wa
 {
         struct spm_point born[SPM_BLOCK_BORN];
         struct spm_block *block;
-        unsigned int count;
+        unsigned int count, before;
 
         if (!spm_block_reserve(model, 2))
                 return SPM_E_HOST_MEMORY;
@@ -140,14 +131,11 @@ enum spm_status spm_serve_fit(struct spm_model *model, const struct spm_want *wa
                 return SPM_E_HOST_MEMORY;
         if (!find_birth(model, want, fit, born, &count))
                 return SPM_E_UNKNOWN;
-        if (count) {
-                unsigned int before = actions->count;
-
-                assert(want->stream);
-                if (!ask_order(model, want, fit, actions)) {
-                        actions->count = before;
-                        return SPM_E_UNKNOWN;
-                }
+        assert(want->stream || !count);
+        before = actions->count;
+        if (want->stream && !ask_order(model, want, fit, !count, actions)) {
+                actions->count = before;
+                return SPM_E_UNKNOWN;
         }
 
         if (count && want->pool->config.kind != SPM_POOL_ASYNC)

@@ -126,9 +126,9 @@ void spm_stamp_forget(struct spm_model *model)
 /*
  * The newest but one goes: the old ones are about to be done, and the newest covers most. One that
  * a stream was told to wait for goes only if there is no other, and then the oldest: if that wait
- * has still not been submitted it fails, and its allocation is undone. A legacy stream is told to
- * wait at every allocation, so it has no others. What guards stays until it is done: a wait for it
- * cannot fail, and whoever finds it gone takes that for done. There are one or two of those.
+ * has still not been submitted it fails, and its allocation is undone. What guards stays until it
+ * is done: a wait for it cannot fail, and whoever finds it gone takes that for done. There are one
+ * or two of those.
  */
 static bool thin_out(struct spm_model *model, struct spm_stamp_list *list)
 {
@@ -149,8 +149,9 @@ static bool thin_out(struct spm_model *model, struct spm_stamp_list *list)
         return false;
 }
 
-struct spm_stamp_state *spm_stamp_ask(struct spm_model *model, struct spm_stream_state *stream,
-                                      bool bounded, struct spm_actions *actions)
+/* Of a stream that may be named. */
+static struct spm_stamp_state *ask(struct spm_model *model, struct spm_stream_state *stream,
+                                   bool bounded, struct spm_actions *actions)
 {
         struct spm_context_state *context = stream->context;
         bool whole = stream->kind == SPM_STREAM_LINE;
@@ -159,8 +160,7 @@ struct spm_stamp_state *spm_stamp_ask(struct spm_model *model, struct spm_stream
         uint64_t position;
         bool ok;
 
-        if (!spm_stream_may_be_named(stream) || !spm_actions_room(actions) ||
-            !thin_out(model, list_of(stream)))
+        if (!spm_actions_room(actions) || !thin_out(model, list_of(stream)))
                 return NULL;
         stamp = new_record(model);
         if (!stamp)
@@ -188,6 +188,46 @@ struct spm_stamp_state *spm_stamp_ask(struct spm_model *model, struct spm_stream
         action->stream = whole ? 0 : stream->object.id;
         action->stamp = stamp->object.id;
         return stamp;
+}
+
+struct spm_stamp_state *spm_stamp_ask(struct spm_model *model, struct spm_stream_state *stream,
+                                      bool bounded, struct spm_actions *actions)
+{
+        return spm_stream_may_be_named(stream) ? ask(model, stream, bounded, actions) : NULL;
+}
+
+/* While a stream captures that does not wait for it, the legacy stream is used like any other (3A).
+ */
+static bool may_be_trapped(const struct spm_stream_state *legacy)
+{
+        const struct spm_context_state *context = legacy->context;
+        const struct spm_stream_state *stream;
+
+        for (stream = context->captures ? context->streams : NULL; stream; stream = stream->next)
+                if (stream->capturing && spm_stream_waits_for_legacy(stream))
+                        return false;
+        return !context->gone && !legacy->retired;
+}
+
+bool spm_stamp_trap(struct spm_model *model, struct spm_stream_state *stream, bool frees,
+                    struct spm_actions *actions)
+{
+        struct spm_stamp_state *stamp;
+
+        stamp = may_be_trapped(stream) ? ask(model, stream, true, actions) : NULL;
+        if (stamp) {
+                stamp->is_trap = true;
+                stamp->is_owed = frees;
+        }
+        return stamp != NULL;
+}
+
+void spm_stamp_do_without(const struct spm_stream_state *stream, struct spm_actions *actions)
+{
+        const struct spm_context_state *context = stream->context;
+
+        if (spm_context_may_be_named(context) && spm_actions_room(actions))
+                spm_action_add(actions, SPM_ACT_SYNC_CONTEXT)->context = context->object.id;
 }
 
 /* answers */

@@ -33,7 +33,8 @@ struct spm_stamp_state {
         struct spm_clock clock;
         enum spm_stamp_status status;
         bool bounded; /* may cover work submitted after the free it stands for */
-        bool is_trap; /* asked for by the legacy stream for itself; nobody follows it (serve.c) */
+        bool is_trap; /* asked for by the legacy stream for itself; nobody follows it */
+        bool is_owed; /* if it cannot be recorded, the host waits instead */
         bool lent;    /* a stream was told to wait for it */
         bool guards;  /* whoever comes may be, or was, told to be behind it (work.c) */
         bool waited;  /* the host was told to wait for it */
@@ -47,6 +48,26 @@ struct spm_stamp_state {
  */
 struct spm_stamp_state *spm_stamp_ask(struct spm_model *model, struct spm_stream_state *stream,
                                       bool bounded, struct spm_actions *actions);
+
+/**
+ * spm_stamp_trap() - what makes an allocation or a free on @stream, a legacy one, an operation of
+ * it
+ * @frees: it is a free, which cannot be undone: if the stamp cannot be recorded the host waits
+ *
+ * The legacy trap (H6): the driver would have made every blocking stream wait for such an
+ * operation, and that stream for them. One that the driver does not see does not, so something that
+ * it does see is submitted, where a blocking stream may have work (spm_work_is_trapped()). A mere
+ * record is enough: on an H200 with driver 580, a kernel on an idle blocking stream waits for one,
+ * and so for what another such stream had been given before it (U2).
+ *
+ * Return: false if there is no room or memory, or if the stream may not be named now: it is going
+ * away, or a stream that waits for it captures.
+ */
+bool spm_stamp_trap(struct spm_model *model, struct spm_stream_state *stream, bool frees,
+                    struct spm_actions *actions);
+
+/** spm_stamp_do_without() - the host waits for the context of @stream, where it may. */
+void spm_stamp_do_without(const struct spm_stream_state *stream, struct spm_actions *actions);
 
 /* The answers; see the public header. */
 enum spm_status spm_stamp_answer(struct spm_model *model, spm_stamp id, bool ok);

@@ -96,8 +96,12 @@ bool spm_work_may_have(const struct spm_stream_state *stream)
         return !work->adopted || stream->announced >= work->adopted;
 }
 
-bool spm_work_is_trapped(const struct spm_context_state *context)
+bool spm_work_is_trapped(const struct spm_stream_state *stream)
 {
+        const struct spm_context_state *context = stream->context;
+
+        if (stream->kind != SPM_STREAM_LEGACY)
+                return false;
         if (!context->work.adopted)
                 return context->blocking >= 2 || context->hidden || context->work.epoch;
         return context->work.busy.blocking || context->work.busy.per_thread;
@@ -240,8 +244,8 @@ void spm_work_unguarded(struct spm_stream_state *stream, struct spm_actions *act
         if (work->sole != stream)
                 return;
         bar(context, stream->stamped);
-        if (!is_early_stamped(work) && spm_context_may_be_named(context))
-                spm_action_add(actions, SPM_ACT_SYNC_CONTEXT)->context = context->object.id;
+        if (!is_early_stamped(work))
+                spm_stamp_do_without(stream, actions);
 }
 
 /*

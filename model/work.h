@@ -83,9 +83,11 @@ static inline bool spm_work_is_idle(const struct spm_work *work)
 /** spm_work_may_have() - may @stream have any? */
 bool spm_work_may_have(const struct spm_stream_state *stream);
 
-/** spm_work_is_trapped() - may a blocking stream have work that an operation of the legacy stream,
- * which the driver does not see, fails to order? (H6) */
-bool spm_work_is_trapped(const struct spm_context_state *context);
+/** spm_work_is_trapped() - is @stream a legacy one, and may a blocking stream have work that an
+ * operation of it, which the driver does not see, fails to order? (H6) With fewer than two of them
+ * there is nobody to be told: each is in order with itself, and with the work on the legacy stream.
+ */
+bool spm_work_is_trapped(const struct spm_stream_state *stream);
 
 /** spm_work_served() - a synchronous block was served to the sole stream before it was complete. */
 void spm_work_served(struct spm_context_state *context, const struct spm_block *block);

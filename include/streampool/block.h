@@ -122,7 +122,8 @@ enum spm_free_kind {
  * @generation: of the allocation, or 0 for "whichever lives there"
  * @stream:     for SPM_FREE_ASYNC; need not be the one it was allocated on (A34)
  * @freed:      return argument, what was freed; may be NULL
- * @actions:    RECORD when a batch is full
+ * @actions:    RECORD when a batch is full, and on a legacy stream to make it an operation of that
+ *              (H6), or else SYNC_CONTEXT: carried out before the program's call returns
  *
  * Return: SPM_OK; SPM_E_DOUBLE_FREE, SPM_E_FOREIGN, SPM_E_INTERIOR, SPM_E_STALE, SPM_E_UNKNOWN
  * (stream), SPM_E_INVALID_VALUE (kind, or not for this kind of pool): nothing has changed.

@@ -28,8 +28,8 @@ extern "C" {
 enum spm_status spm_context_add(struct spm_model *model, int device, spm_context *context);
 
 /** spm_context_hide() - the context may have blocking streams that spm_stream_add() was not told
- * of. Then every allocation on its legacy stream from pending memory is ordered before them on the
- * device, by a RECORD and a WAIT_STREAM (H6). Return: SPM_OK, SPM_E_UNKNOWN. */
+ * of. Then every allocation and every free on its legacy stream is an operation of it on the
+ * device, too, by a RECORD (H6). Return: SPM_OK, SPM_E_UNKNOWN. */
 enum spm_status spm_context_hide(struct spm_model *model, spm_context context);
 
 /**

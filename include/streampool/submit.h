@@ -7,8 +7,8 @@
  *
  * A caller that can announce everything that is submitted into a context gets more of its memory:
  * while one stream alone has work, a freed synchronous block can be served again at once (R1), and
- * an allocation on the legacy stream needs no event where no blocking stream could miss it (H6).
- * For a context without spm_context_watch() nothing is announced, and nothing assumed.
+ * an allocation or a free on the legacy stream needs no event where no blocking stream could miss
+ * it (H6). For a context without spm_context_watch() nothing is announced, and nothing assumed.
  *
  * What is a submission: whatever makes the device touch memory, a launch, a copy, a set, a graph, a
  * host function; and a stream's wait for an event, since a stamp recorded after it is behind that

@@ -15,7 +15,7 @@
  *                at hand (hand.h), else 2 locks (the model's);
  *                on a default stream a driver call each, for the current context; on
  *                the legacy one 2 locks where there are streams that wait for it, and
- *                where one of them may have work an event, a wait, and a few around
+ *                where one of them may have work two events, and a few calls around
  *                them (H6)
  *
  * and no host allocation but for a slab of records now and then. A test counts

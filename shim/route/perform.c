@@ -222,7 +222,7 @@ static void perform_sync_context(const struct spm_action *action)
         struct spm_scope scope = {SPM_SCOPE_CONTEXT, action->context};
         struct spm_actions more;
 
-        if (!sp_whole_enter(context))
+        if (sp_config()->mode == SP_MODE_OBSERVE || !sp_whole_enter(context))
                 return;
         sp_count(host_waits);
         perform_sync(scope, context, NULL, &more);

@@ -134,12 +134,14 @@ bool stage_may_free(int stream)
 void stage_free(int stream)
 {
         struct world *world = &stage.world;
+        struct world_cause cause = stage_cause(stream);
         struct spm_actions actions;
 
+        cause.frees_on_legacy = world->twin.streams[stream].kind == SPM_STREAM_LEGACY;
         twin_pretend(&world->twin, stream);
         stage_must(spm_free(world->model, stage.block.address, stage.block.generation,
                             SPM_FREE_ASYNC, world->streams[stream].id, NULL, &actions));
-        world_perform(world, &actions, stage_cause(stream), NULL);
+        world_perform(world, &actions, cause, NULL);
         stage.freed = true;
 }
 

@@ -280,6 +280,7 @@ void op_free(struct ops *ops)
         bool async = ops_choose(ops, 2);
         struct spm_actions actions = {0};
         struct spm_allocation freed;
+        struct world_cause cause;
         enum spm_free_kind kind;
         enum spm_status status;
 
@@ -319,7 +320,9 @@ void op_free(struct ops *ops)
         ops->count[block->pool]--;
         ops->last_freed = block->allocation;
         ops_note_freed(ops, &freed, block->pool);
-        world_perform(world, &actions, ops_on_behalf_of(async ? stream : TWIN_NONE), NULL);
+        cause = ops_on_behalf_of(async ? stream : TWIN_NONE);
+        cause.frees_on_legacy = async && world->twin.streams[stream].kind == SPM_STREAM_LEGACY;
+        world_perform(world, &actions, cause, NULL);
 }
 
 void op_bad_free(struct ops *ops)

@@ -68,15 +68,14 @@ static void run_after(struct twin *twin, struct twin_node *node, int other)
         set_join(&node->legal, &twin->nodes[other].legal);
 }
 
-/* The program may rely on the absorbed operations of @stream themselves, though not on what they
- * waited for. */
+/* The program may rely on the absorbed operations of @stream, and on what they waited for. */
 static void may_assume(const struct twin *twin, struct twin_node *node, int stream)
 {
         int i;
 
         for (i = 0; i < twin->count; i++)
                 if (!twin->nodes[i].is_real && twin->nodes[i].stream == stream)
-                        set_add(&node->legal, i);
+                        set_join(&node->legal, &twin->nodes[i].legal);
 }
 
 /* What an operation put at the end of @stream now would run after. */

@@ -77,13 +77,30 @@ static void expect_nameable(struct world *world, int context, const struct world
                 world_fail(world, "I7: an action names a context with an open capture");
 }
 
+/* The program uses the legacy stream, so no stream that waits for it captures. */
+static void expect_unhindered(struct world *world, int legacy)
+{
+        int i;
+
+        if (world->context_gone[world_context_of(world, legacy)])
+                world_fail(world, "I7: an action names a stream of a context that is gone");
+        for (i = 0; i < world->stream_count; i++)
+                if (i != legacy && world->streams[i].capturing &&
+                    twin_answers_for(&world->twin, legacy, i))
+                        world_fail(world, "I7: an action names the legacy stream, and %d captures",
+                                   i);
+}
+
 static void expect_stream(struct world *world, int stream, const struct world_cause *cause)
 {
         if (stream == TWIN_NONE) {
                 world_fail(world, "I7: an action names a stream nobody knows");
                 return;
         }
-        expect_nameable(world, world_context_of(world, stream), cause);
+        if (world->twin.streams[stream].kind == SPM_STREAM_LEGACY && cause->self == stream)
+                expect_unhindered(world, stream);
+        else
+                expect_nameable(world, world_context_of(world, stream), cause);
         if (world->streams[stream].retired)
                 world_fail(world, "L1: an action names retired stream %d", stream);
         if (world->streams[stream].capturing)
@@ -114,7 +131,7 @@ static struct world_stamp *new_stamp(struct world *world, const struct spm_actio
         return stamp;
 }
 
-static void act_record(struct world *world, const struct spm_action *action,
+static bool act_record(struct world *world, const struct spm_action *action,
                        struct world_cause cause)
 {
         struct world_stamp *stamp = new_stamp(world, action);
@@ -122,13 +139,13 @@ static void act_record(struct world *world, const struct spm_action *action,
         bool ok = world_byte(world) % 16 != 0;
 
         if (!stamp)
-                return;
+                return false;
         if (action->stream) {
                 int stream = stream_number(world, action->stream);
 
                 expect_stream(world, stream, &cause);
                 if (world->failure[0])
-                        return;
+                        return false;
                 if (world->twin.streams[stream].kind == SPM_STREAM_PER_THREAD &&
                     cause.self != stream)
                         world_fail(world, "F5: another thread's stream is to be stamped");
@@ -144,6 +161,7 @@ static void act_record(struct world *world, const struct spm_action *action,
         stamp->recorded = ok;
         spm_stamp_recorded(world->model, action->stamp, ok, &more);
         world_perform(world, &more, cause, NULL);
+        return ok;
 }
 
 static bool act_wait_stream(struct world *world, const struct spm_action *action,
@@ -268,7 +286,7 @@ static void act_sync_context(struct world *world, const struct spm_action *actio
         struct spm_scope scope = {SPM_SCOPE_CONTEXT, action->context};
 
         expect_nameable(world, context, &cause);
-        if (!cause.short_of && !cause.submits)
+        if (!cause.short_of && !cause.submits && !cause.frees_on_legacy)
                 world_fail(world, "I6: a context is waited for without need");
         twin_execute_context(&world->twin, context);
         act_ask(world, scope, true, SPM_SYNC_WAIT, cause);
@@ -324,7 +342,7 @@ bool world_perform(struct world *world, const struct spm_actions *actions, struc
                             action->stamp, action->size);
                 switch (action->kind) {
                 case SPM_ACT_RECORD:
-                        act_record(world, action, cause);
+                        kept = act_record(world, action, cause) && kept;
                         break;
                 case SPM_ACT_WAIT_STREAM:
                         kept = act_wait_stream(world, action, cause) && kept;

@@ -98,7 +98,8 @@ struct world_cause {
         bool tail;     /* before a capture begins, or a stream is destroyed */
         bool short_of; /* memory is short: waits are allowed (I6) */
         bool in_alloc;
-        bool submits; /* the first work of a stream, or memory is shared: R1 may end */
+        bool frees_on_legacy; /* which is to be an operation of that stream, at any price (H6) */
+        bool submits;         /* the first work of a stream, or memory is shared: R1 may end */
 };
 
 uint8_t world_byte(struct world *world);
@@ -109,7 +110,8 @@ void world_fail(struct world *world, const char *format, ...) __attribute__((for
 void world_trace(const struct world *world, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 
-/** world_perform() - carry the list out and report it. Return: false if a WAIT_STREAM failed.
+/** world_perform() - carry the list out and report it. Return: false if a RECORD or WAIT_STREAM
+ * failed.
  * @request: of the allocation that asked, or NULL */
 bool world_perform(struct world *world, const struct spm_actions *actions, struct world_cause cause,
                    struct spm_request *request);
