@@ -197,6 +197,44 @@ static void legacy_stream_in_between(void)
         say_count();
 }
 
+/* A call on the legacy stream about another block orders one blocking stream behind another. */
+static void legacy_call_about_another(bool frees)
+{
+        CUdeviceptr count = fresh_counter(), p, q, other;
+
+        CU_OK(cu.MemAllocAsync(&p, MIB, conf.b1));
+        cu_owned(p, MIB);
+        if (frees)
+                CU_OK(cu.MemAllocAsync(&other, MIB, CU_STREAM_LEGACY));
+        CU_OK(cu_fill(&conf.kernels, conf.b1, p, WORDS, 1));
+        CU_OK(cu_watch(&conf.kernels, conf.b1, p, WORDS, 1, WATCH_NS, count));
+        if (!frees)
+                CODE(MemAllocAsync, &other, MIB, CU_STREAM_LEGACY);
+        else
+                CODE(MemFreeAsync, other, CU_STREAM_LEGACY);
+        cu_disowned(p);
+        CODE(MemFreeAsync, p, conf.b2);
+        CODE(MemAllocAsync, &q, MIB, conf.b2);
+        cu_owned(q, MIB);
+        CU_OK(cu_fill(&conf.kernels, conf.b2, q, WORDS, 2));
+        CU_OK(cu.StreamSynchronize(conf.b2));
+        cu_disowned(q);
+        CODE(MemFreeAsync, q, conf.b2);
+        if (!frees)
+                CU_OK(cu.MemFreeAsync(other, conf.b2));
+        say_count();
+}
+
+static void legacy_allocation_of_another(void)
+{
+        legacy_call_about_another(false);
+}
+
+static void legacy_free_of_another(void)
+{
+        legacy_call_about_another(true);
+}
+
 /* On one stream a block may come back at once, and each owner sees its own data. */
 static void reuse_in_stream_order(void)
 {
@@ -319,6 +357,8 @@ const struct conf_case conf_order[] = {
         {"order.pool_block_freed_in_use", pool_block_freed_in_use, 0, NULL},
         {"order.freed_on_a_stream_that_waits", freed_on_a_stream_that_waits, 0, NULL},
         {"order.legacy_stream_in_between", legacy_stream_in_between, 0, NULL},
+        {"order.legacy_allocation_of_another", legacy_allocation_of_another, 0, NULL},
+        {"order.legacy_free_of_another", legacy_free_of_another, 0, NULL},
         {"order.reuse_in_stream_order", reuse_in_stream_order, 0, NULL},
         {"order.streams_hand_over", streams_hand_over, 0, NULL},
         {"order.legacy_and_blocking_streams", legacy_and_blocking_streams, 0, NULL},

@@ -156,3 +156,20 @@ Test(observed, each_allocation_and_each_free_is_one_call_of_the_driver)
         }
         cr_expect_eq(served_by_pools(), 0);
 }
+
+/* Under a pool the two would be operations of that stream, at any price (H6). */
+Test(observed, a_pair_on_the_legacy_stream_is_two_calls_of_the_driver)
+{
+        CUstream blocking[2];
+        CUdeviceptr block;
+
+        for (int i = 0; i < 2; i++) {
+                cr_assert_eq(sp_on_cuStreamCreate(&blocking[i], CU_STREAM_DEFAULT), CUDA_SUCCESS);
+                launch_on(blocking[i]);
+        }
+        sim_calls_reset();
+        cr_assert_eq(sp_on_cuMemAllocAsync(&block, SIZE, CU_STREAM_LEGACY), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemFreeAsync(block, CU_STREAM_LEGACY), CUDA_SUCCESS);
+        cr_expect_eq(sim_calls("cuEventRecord") + sim_calls("cuCtxSynchronize"), 0);
+        cr_expect_eq(all_calls(), 2);
+}

@@ -2,7 +2,7 @@
 /*
  * Belts -- reuse that is right only if somebody adds a dependency
  *
- *   belts birth|edge|legacy|threads|own|internal [rounds]
+ *   belts birth|edge|legacy|threads|own|between|internal [rounds]
  *
  * birth   a block served by stream order is given back by cuMemFree, while older
  *         work of its stream still uses the bytes (A6). The bare driver hands it
@@ -13,6 +13,8 @@
  * threads the same, used on the per-thread streams of two threads that call nothing
  *         but launches with them, so that nobody else has heard of these streams
  * own     the same on one stream, which needs nothing
+ * between a block that one blocking stream uses and another frees, in order by an allocation, or a
+ *         free, of another block on the legacy stream and by nothing else (H6)
  * internal  (last, for a device without room for two blocks) nothing orders the two
  *         streams, and only the pending block is left: the allocator adds the dependency
  *
@@ -92,18 +94,42 @@ static bool edge(void)
 }
 
 /* No other belt may have blocking streams: see threads. */
+static void add_blocking(void)
+{
+        if (b1)
+                return;
+        CU_OK(cu.StreamCreate(&b1, CU_STREAM_DEFAULT));
+        CU_OK(cu.StreamCreate(&b2, CU_STREAM_DEFAULT));
+}
+
 static bool legacy(void)
 {
         CUdeviceptr p, q;
 
-        if (!b1) {
-                CU_OK(cu.StreamCreate(&b1, CU_STREAM_DEFAULT));
-                CU_OK(cu.StreamCreate(&b2, CU_STREAM_DEFAULT));
-        }
+        add_blocking();
         p = watched(CU_STREAM_LEGACY, b1);
         release(p, CU_STREAM_LEGACY);
         q = taken(CU_STREAM_LEGACY, b2);
         release(q, CU_STREAM_LEGACY);
+        return p == q;
+}
+
+static bool between(void)
+{
+        CUdeviceptr p, q, other;
+
+        add_blocking();
+        p = watched(b1, b1);
+        CU_OK(cu.MemAllocAsync(&other, BYTES, CU_STREAM_LEGACY));
+        release(p, b2);
+        q = taken(b2, b2);
+        release(q, b2);
+        CU_OK(cu.CtxSynchronize());
+        p = watched(b1, b1);
+        CU_OK(cu.MemFreeAsync(other, CU_STREAM_LEGACY));
+        release(p, b2);
+        q = taken(b2, b2);
+        release(q, b2);
         return p == q;
 }
 
@@ -158,8 +184,9 @@ int main(int argc, char **argv)
                 const char *name;
                 bool (*round)(void);
         } belts[] = {
-                {"birth", birth},     {"edge", edge}, {"legacy", legacy},
-                {"threads", threads}, {"own", own},   {"internal", internal},
+                {"birth", birth},       {"edge", edge}, {"legacy", legacy},
+                {"threads", threads},   {"own", own},   {"between", between},
+                {"internal", internal},
         };
         int rounds = argc > 2 ? atoi(argv[2]) : 20;
         uint32_t *mismatches;

@@ -118,6 +118,9 @@ static void wait_for(struct place *place)
 
 static void close_place(struct place *place)
 {
+        CU_OK(cu.CtxSetCurrent(place->context));
+        if (place->spare)
+                CU_OK(cu.MemFreeAsync(place->spare, CU_STREAM_LEGACY));
         CU_OK(cu.CtxDestroy(place->context));
         memset(place, 0, sizeof(*place));
 }

@@ -19,6 +19,7 @@ struct place {
         CUstream streams[STREAMS]; /* own ones: NULL while there is none */
         bool is_cast[STREAMS];     /* is it used in this schedule? */
         bool is_blocking[STREAMS];
+        CUdeviceptr spare; /* for calls on the legacy stream that are about no block of the stage */
 };
 
 struct where {

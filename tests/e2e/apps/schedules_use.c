@@ -3,7 +3,7 @@
  * Schedules -- what is done with a block, and after what (schedules.c)
  *
  * A block is used where its last use is known to come before, by stream order, by
- * an event, or by the order of the legacy stream.
+ * an event, by the order of the legacy stream, or by a call on that about other memory.
  */
 #include "schedules.h"
 
@@ -45,10 +45,27 @@ static bool is_ordered(struct where at, struct where from)
                place_of(at)->is_blocking[at.stream] && place_of(at)->is_blocking[from.stream];
 }
 
+/* One of these on the legacy stream puts all that block in order. */
+static void call_on_legacy(struct place *place)
+{
+        CU_OK(cu.CtxSetCurrent(place->context));
+        if (!place->spare) {
+                CU_OK(cu.MemAllocAsync(&place->spare, 1000, CU_STREAM_LEGACY));
+                return;
+        }
+        CU_OK(cu.MemFreeAsync(place->spare, CU_STREAM_LEGACY));
+        place->spare = 0;
+}
+
 static void follow(struct where at, struct where from)
 {
         if (is_same(at, from) || is_ordered(at, from))
                 return;
+        if (at.place == from.place && place_of(at)->is_blocking[at.stream] &&
+            place_of(at)->is_blocking[from.stream] && pick(2)) {
+                call_on_legacy(place_of(at));
+                return;
+        }
         if (!pick(12)) {
                 CU_OK(cu.StreamSynchronize(stream_at(from)));
                 return;
