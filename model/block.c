@@ -85,6 +85,7 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
 {
         struct spm_pool_state *pool = spm_pool_find(model, request->pool);
         struct spm_want want = {.pool = pool, .requested = request->size, .user = request->user};
+        struct spm_magazine *magazine = request->magazine;
         struct spm_block *block = NULL;
         enum spm_status status;
 
@@ -107,8 +108,11 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                         return SPM_E_UNKNOWN;
         } else {
                 want.stream = spm_work_early(pool->work);
+                /* It has nothing to do with what is served early (R1). */
+                if (want.stream)
+                        magazine = NULL;
         }
-        if (request->magazine && spm_magazine_serve(model, request->magazine, &want, allocation))
+        if (magazine && spm_magazine_serve(model, magazine, &want, allocation))
                 return spm_model_finish(model, SPM_OK, actions);
         status = spm_ladder_climb(model, &want, request, &block, actions);
         if (status == SPM_OK) {
@@ -117,8 +121,8 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                 /* More than its own point, and no wait that the driver has seen. */
                 allocation->unseen = pool->config.kind == SPM_POOL_ASYNC && block->dep_count > 1 &&
                                      !block->belted;
-                if (request->magazine)
-                        spm_magazine_visit(model, request->magazine, &want);
+                if (magazine)
+                        spm_magazine_visit(model, magazine, &want);
         }
         return spm_model_finish(model, status, actions);
 }

@@ -94,6 +94,9 @@ void spm_collect_clock(struct spm_model *model, const struct spm_clock *clock, b
                         continue;
                 if (stream->done_poll < position)
                         stream->done_poll = position;
+                if (stream->kind == SPM_STREAM_LINE)
+                        atomic_store_explicit(&stream->context->line_done, stream->done_poll,
+                                              memory_order_release);
                 if (sync && stream->done_sync < position)
                         stream->done_sync = position;
         }

@@ -14,6 +14,7 @@
 #include "host.h"
 #include "limbo.h"
 #include "recall.h"
+#include "ripe.h"
 #include "state.h"
 
 #define SMALL_MAX   32                    /* blocks of a class */
@@ -79,6 +80,49 @@ static struct spm_block **find_held(struct spm_magazine *magazine, size_t *size,
         return NULL;
 }
 
+static SPM_MAY_RACE bool has_room(const struct spm_magazine *magazine,
+                                  const struct spm_block *block)
+{
+        if (!block->is_slot)
+                return block->size <= LARGE_BYTES && magazine->large_count < SPM_MAGAZINE_LARGE;
+        return magazine->small_count[block->klass] < SMALL_MAX &&
+               (magazine->small_count[block->klass] + 1) * block->size <= SMALL_BYTES;
+}
+
+static void put(struct spm_magazine *magazine, struct spm_block *block)
+{
+        if (!block->is_slot) {
+                magazine->large[magazine->large_count++] = block;
+                return;
+        }
+        block->newer = magazine->small[block->klass];
+        magazine->small[block->klass] = block;
+        magazine->small_count[block->klass]++;
+}
+
+/* What was waited for has come: it can be served. */
+static void ripen(struct spm_magazine *magazine)
+{
+        struct spm_block *block;
+
+        while ((block = spm_ripe_oldest(magazine)) && has_room(magazine, block) &&
+               spm_ripe_is_complete(magazine, block)) {
+                put(magazine, spm_ripe_take(magazine));
+                block->dep_count = 0;
+        }
+}
+
+/* The same, after a look at what waits. */
+static struct spm_block **find(struct spm_magazine *magazine, size_t *size, unsigned int *klass)
+{
+        struct spm_block **held = find_held(magazine, size, klass);
+
+        if (held || !magazine->waiting_count)
+                return held;
+        ripen(magazine);
+        return find_held(magazine, size, klass);
+}
+
 /* May the pool's figures rise by that much unseen? */
 static bool may_rise(const struct spm_magazine *magazine, size_t size)
 {
@@ -103,9 +147,14 @@ static bool may_be_unseen(const struct spm_stream_state *stream)
 static void give(struct spm_magazine *magazine, struct spm_block *block, size_t size, uint64_t user,
                  struct spm_allocation *allocation)
 {
-        block->positions[0] =
-                atomic_load_explicit(&magazine->stream->submitted, memory_order_relaxed);
-        block->dep_count = 1;
+        if (magazine->work) {
+                block->streams[0] = 0;
+                block->dep_count = 0;
+        } else {
+                block->positions[0] =
+                        atomic_load_explicit(&magazine->stream->submitted, memory_order_relaxed);
+                block->dep_count = 1;
+        }
         block->requested = size;
         block->generation = magazine->generation++;
         block->user = user;
@@ -119,7 +168,7 @@ static void give(struct spm_magazine *magazine, struct spm_block *block, size_t 
         add(&magazine->made, (int64_t)size);
         spm_block_become(block, SPM_BLOCK_LIVE);
         spm_block_describe(block, allocation);
-        allocation->unseen = may_be_unseen(magazine->stream);
+        allocation->unseen = !magazine->work && may_be_unseen(magazine->stream);
 }
 
 /* Takes a block out of its list. */
@@ -137,8 +186,15 @@ static struct spm_block *take_out(struct spm_magazine *magazine, struct spm_bloc
         return block;
 }
 
-bool spm_magazine_alloc(struct spm_magazine *magazine, size_t size, uint64_t user,
-                        struct spm_allocation *allocation)
+/* Looked at before anything else, as nearly every call of a program with one stream is such; the
+ * rest is apart, so that those who are passed over do not save its registers. */
+static inline bool is_passed_over(const struct spm_magazine *magazine)
+{
+        return magazine->work && spm_ripe_now(magazine) == SPM_WORK_FREE_LOCKED;
+}
+
+static SPM_APART bool serve(struct spm_magazine *magazine, size_t size, uint64_t user,
+                            struct spm_allocation *allocation)
 {
         struct spm_block **held;
         struct spm_block *block;
@@ -147,7 +203,7 @@ bool spm_magazine_alloc(struct spm_magazine *magazine, size_t size, uint64_t use
 
         if (!size || size > LARGE_BYTES || !enter(magazine))
                 return false;
-        held = find_held(magazine, &rounded, &klass);
+        held = find(magazine, &rounded, &klass);
         if (!held || !may_rise(magazine, size)) {
                 leave(magazine);
                 return false;
@@ -156,6 +212,12 @@ bool spm_magazine_alloc(struct spm_magazine *magazine, size_t size, uint64_t use
         give(magazine, block, size, user, allocation);
         leave(magazine);
         return true;
+}
+
+bool spm_magazine_alloc(struct spm_magazine *magazine, size_t size, uint64_t user,
+                        struct spm_allocation *allocation)
+{
+        return !is_passed_over(magazine) && serve(magazine, size, user, allocation);
 }
 
 static struct spm_block *find_own(const struct spm_magazine *magazine, uint64_t address)
@@ -171,15 +233,6 @@ static struct spm_block *find_own(const struct spm_magazine *magazine, uint64_t 
         return NULL;
 }
 
-static SPM_MAY_RACE bool has_room(const struct spm_magazine *magazine,
-                                  const struct spm_block *block)
-{
-        if (!block->is_slot)
-                return block->size <= LARGE_BYTES && magazine->large_count < SPM_MAGAZINE_LARGE;
-        return magazine->small_count[block->klass] < SMALL_MAX &&
-               (magazine->small_count[block->klass] + 1) * block->size <= SMALL_BYTES;
-}
-
 /*
  * Does it wait for nothing but its stream, and what is implied by that? On a blocking stream every
  * free also waits for a point of the legacy stream, or of the line; so will the next (block.c).
@@ -192,68 +245,91 @@ static SPM_MAY_RACE bool is_plain(const struct spm_magazine *magazine,
                                           block->streams[1] == magazine->legacy_id));
 }
 
+/* What may be freed into it now, and there is room for. A synchronous block that was served before
+ * it was complete is more than that. */
+static SPM_MAY_RACE bool is_for_it(const struct spm_magazine *magazine,
+                                   const struct spm_block *block, enum spm_work_free frees)
+{
+        if (!magazine->work)
+                return block->streams[0] == magazine->stream_id && is_plain(magazine, block) &&
+                       has_room(magazine, block);
+        if (block->dep_count || frees == SPM_WORK_FREE_LOCKED)
+                return false;
+        return frees == SPM_WORK_FREE_COMPLETE
+                       ? has_room(magazine, block)
+                       : block->size <= LARGE_BYTES && spm_ripe_has_room(magazine, block->size);
+}
+
 /*
  * Is it live, of this stream, and waits for no other? Another thread may free it at this moment,
  * and be served it again: then what is read here means nothing, and the life has ended.
  */
 static SPM_MAY_RACE uint32_t look_at(const struct spm_magazine *magazine,
                                      const struct spm_block *block, uint64_t address,
-                                     uint64_t generation)
+                                     uint64_t generation, enum spm_work_free frees)
 {
         uint32_t life = spm_block_life(block);
 
-        if (block->address != address || block->streams[0] != magazine->stream_id ||
-            !is_plain(magazine, block) || block->exported ||
-            (generation && generation != block->generation) || !has_room(magazine, block))
+        if (block->address != address || block->exported ||
+            (generation && generation != block->generation) || !is_for_it(magazine, block, frees))
                 return 0;
         return life;
 }
 
 static bool take(const struct spm_magazine *magazine, struct spm_block *block, uint64_t address,
-                 uint64_t generation)
+                 uint64_t generation, enum spm_work_free frees)
 {
-        uint32_t life = look_at(magazine, block, address, generation);
+        uint32_t life = look_at(magazine, block, address, generation, frees);
 
         return life && spm_block_end_life(block, life, SPM_BLOCK_HELD);
 }
 
-static void keep(struct spm_magazine *magazine, struct spm_block *block)
+static void keep(struct spm_magazine *magazine, struct spm_block *block, enum spm_work_free frees)
 {
         block->fresh = false;
-        block->dep_count = 1;
-        /* An event that is recorded from now on covers the free (add_end() in subject.c). */
-        block->positions[0] =
-                atomic_load_explicit(&magazine->stream->submitted, memory_order_relaxed);
         add(&magazine->used, -(int64_t)block->requested);
         add(&magazine->rounded, -(int64_t)block->size);
         add(&magazine->live, -1);
         count(&magazine->frees);
-        if (!block->is_slot) {
-                magazine->large[magazine->large_count++] = block;
+        if (frees == SPM_WORK_FREE_WAITS) {
+                spm_ripe_wait(magazine, block);
                 return;
         }
-        block->newer = magazine->small[block->klass];
-        magazine->small[block->klass] = block;
-        magazine->small_count[block->klass]++;
+        if (!magazine->work) {
+                block->dep_count = 1;
+                /* An event that is recorded from now on covers the free (add_end() in subject.c).
+                 */
+                block->positions[0] =
+                        atomic_load_explicit(&magazine->stream->submitted, memory_order_relaxed);
+        }
+        put(magazine, block);
 }
 
-bool spm_magazine_free(struct spm_magazine *magazine, uint64_t address, uint64_t generation,
-                       struct spm_allocation *freed)
+static SPM_APART bool accept(struct spm_magazine *magazine, uint64_t address, uint64_t generation,
+                             struct spm_allocation *freed)
 {
+        enum spm_work_free frees;
         struct spm_block *block;
         bool done = false;
 
         if (!enter(magazine))
                 return false;
+        frees = magazine->work ? spm_ripe_now(magazine) : SPM_WORK_FREE_COMPLETE;
         block = find_own(magazine, address);
-        if (block && take(magazine, block, address, generation)) {
+        if (block && take(magazine, block, address, generation, frees)) {
                 if (freed)
                         spm_block_describe(block, freed);
-                keep(magazine, block);
+                keep(magazine, block, frees);
                 done = true;
         }
         leave(magazine);
         return done;
+}
+
+bool spm_magazine_free(struct spm_magazine *magazine, uint64_t address, uint64_t generation,
+                       struct spm_allocation *freed)
+{
+        return !is_passed_over(magazine) && accept(magazine, address, generation, freed);
 }
 
 /* life, and the owner with the lock */
@@ -267,9 +343,14 @@ enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool_id, spm_
         struct spm_area *area;
         unsigned int areas = 0;
 
-        if (!pool || pool->closed || !stream)
+        if (!pool || pool->closed)
                 return SPM_E_UNKNOWN;
-        if (pool->config.kind != SPM_POOL_ASYNC || !pool->config.range_size || pool->detour)
+        if (pool->work && !stream_id)
+                stream = pool->context->line;
+        if (!stream)
+                return SPM_E_UNKNOWN;
+        if (pool->config.kind != (stream_id ? SPM_POOL_ASYNC : SPM_POOL_SYNC) ||
+            !pool->config.range_size || pool->detour)
                 return SPM_E_INVALID_VALUE;
         magazine = spm_host_new(model, sizeof(*magazine));
         if (!magazine)
@@ -279,8 +360,9 @@ enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool_id, spm_
                         magazine->areas[areas++] = area;
         magazine->model = model;
         magazine->is_fenced = model->config.fence != NULL;
-        magazine->stream_id = stream_id;
+        magazine->stream_id = stream->object.id;
         magazine->stream = stream;
+        magazine->work = pool->work;
         magazine->line_id = stream->context->line->object.id;
         magazine->pool = pool;
         magazine->recalled = spm_magazine_is_barred(stream);
@@ -321,7 +403,8 @@ enum spm_status spm_magazine_retire(struct spm_model *model, spm_pool id)
 static struct spm_block *next_slot(struct spm_model *model, const struct spm_magazine *magazine,
                                    const struct spm_want *want)
 {
-        struct spm_lane *lane = spm_lane_find(want->pool, want->stream->object.id);
+        struct spm_lane *lane =
+                magazine->work ? NULL : spm_lane_find(want->pool, magazine->stream_id);
         struct spm_block *slot = lane ? lane->slots[want->klass] : NULL;
 
         if (slot && is_plain(magazine, slot)) {
@@ -331,7 +414,7 @@ static struct spm_block *next_slot(struct spm_model *model, const struct spm_mag
         }
         slot = spm_slab_take(want->pool, want->klass);
         if (slot)
-                slot->streams[0] = want->stream->object.id;
+                slot->streams[0] = magazine->stream_id;
         return slot;
 }
 
@@ -356,7 +439,8 @@ static void fill(struct spm_model *model, struct spm_magazine *magazine,
 static bool is_for(const struct spm_magazine *magazine, const struct spm_want *want)
 {
         return !magazine->dead && magazine->pool == want->pool &&
-               magazine->stream == want->stream && !spm_magazine_is_barred(want->stream);
+               (magazine->work || magazine->stream == want->stream) &&
+               !spm_magazine_is_barred(magazine->stream);
 }
 
 static void renew(struct spm_model *model, struct spm_magazine *magazine)
@@ -380,9 +464,11 @@ bool spm_magazine_serve(struct spm_model *model, struct spm_magazine *magazine,
                 return false;
         spm_magazine_settle(magazine);
         renew(model, magazine);
-        held = find_held(magazine, &rounded, &klass);
-        if (!held)
+        held = find(magazine, &rounded, &klass);
+        if (!held) {
+                spm_magazine_spill(model, magazine);
                 return false;
+        }
         block = take_out(magazine, held, klass);
         give(magazine, block, want->requested, want->user, allocation);
         spm_magazine_settle(magazine);

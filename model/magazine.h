@@ -16,6 +16,7 @@
  *             stream has magazines, every look at its end also closes its last
  *             point (subject.c), so that what a magazine serves afterwards is
  *             behind what was looked at, without a count of its own.
+ *             That of a synchronous pool serves what is complete (ripe.h).
  *   figures   Each magazine counts from zero since it was settled last; the
  *             pool's figures are the sum. A peak can only be passed where usage
  *             rises, so a magazine may rise above zero by what it was granted
@@ -43,7 +44,9 @@
 #include "fit.h"
 #include "slab.h"
 
-#define SPM_MAGAZINE_LARGE 8
+#define SPM_MAGAZINE_LARGE         8
+#define SPM_MAGAZINE_WAITING       32
+#define SPM_MAGAZINE_WAITING_BYTES ((uint64_t)4 << 20)
 
 struct spm_magazine {
         /* Between the owner and whoever recalls. */
@@ -56,9 +59,10 @@ struct spm_magazine {
         /* Of the owner while it is inside, else of whoever has recalled it. */
         bool dead; /* its stream or pool is gone, or it was retired */
         spm_stream stream_id;
-        spm_stream line_id;   /* of its context */
-        spm_stream legacy_id; /* likewise, when the owner was last here with the lock */
-        struct spm_stream_state *stream;
+        spm_stream line_id;              /* of its context */
+        spm_stream legacy_id;            /* likewise, when the owner was last here with the lock */
+        struct spm_stream_state *stream; /* of a synchronous pool: its context's line */
+        struct spm_work *work;           /* of a synchronous pool (ripe.h); else NULL */
         struct spm_pool_state *pool;
         struct spm_area *areas[2];
         uint64_t generation; /* the next to give */
@@ -69,6 +73,10 @@ struct spm_magazine {
         struct spm_block *large[SPM_MAGAZINE_LARGE];
         struct spm_block *small[SPM_CLASSES]; /* linked by newer */
         uint32_t small_count[SPM_CLASSES];
+        uint32_t waiting_first;
+        uint32_t waiting_count;
+        uint64_t waiting_bytes;
+        struct spm_block *waiting[SPM_MAGAZINE_WAITING]; /* a ring, the oldest first (ripe.h) */
 
         /* Since it was settled; written by the owner, read by all. */
         _Atomic(int64_t) used;

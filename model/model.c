@@ -382,6 +382,7 @@ enum spm_status spm_capture_begin(struct spm_model *model, spm_stream id,
         if (!stream)
                 return SPM_E_UNKNOWN;
         spm_magazine_recall_stream(model, stream, false);
+        spm_magazine_recall_stream(model, stream->context->line, false);
         spm_work_blur(model, stream->context, actions);
         /* The last moment for stamps (C5). */
         if (spm_stamp_is_due(stream))

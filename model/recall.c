@@ -25,6 +25,7 @@
 #include "front.h"
 #include "host.h"
 #include "limbo.h"
+#include "ripe.h"
 #include "state.h"
 #include "work.h"
 
@@ -148,6 +149,8 @@ static void seize(struct spm_magazine *magazine)
 
 bool spm_magazine_is_barred(const struct spm_stream_state *stream)
 {
+        if (stream->kind == SPM_STREAM_LINE)
+                return stream->context->captures != 0;
         return stream->capturing ||
                (stream->kind == SPM_STREAM_LEGACY && stream->context->blocking) ||
                spm_work_is_trapped(stream);
@@ -159,7 +162,7 @@ bool spm_magazine_is_empty(const struct spm_magazine *magazine)
 
         while (klass < SPM_CLASSES && !magazine->small[klass])
                 klass++;
-        return klass == SPM_CLASSES && !magazine->large_count;
+        return klass == SPM_CLASSES && !magazine->large_count && !magazine->waiting_count;
 }
 
 void spm_magazine_let_go(struct spm_magazine *magazine)
@@ -206,15 +209,33 @@ static void give_back(struct spm_model *model, struct spm_magazine *magazine,
         spm_block_become(block, SPM_BLOCK_LOOSE);
         if (block->dep_count)
                 spm_block_wait(model, block, magazine->stream, block->positions[0]);
+        if (block->dep_count && magazine->work)
+                magazine->stream->context->unstamped = true;
         spm_limbo_put(model, block);
+}
+
+void spm_magazine_spill(struct spm_model *model, struct spm_magazine *magazine)
+{
+        while (magazine->waiting_count)
+                give_back(model, magazine, spm_ripe_take(magazine));
+}
+
+void spm_magazine_flush(struct spm_model *model, struct spm_magazine *magazine)
+{
+        if (!magazine->waiting_count)
+                return;
+        spm_magazine_settle(magazine);
+        spm_magazine_spill(model, magazine);
+        SPM_CHECK(model);
 }
 
 bool spm_magazine_empty(struct spm_model *model, struct spm_magazine *magazine)
 {
         unsigned int klass;
-        bool any = magazine->large_count != 0;
+        bool any = magazine->large_count != 0 || magazine->waiting_count;
 
         spm_magazine_settle(magazine);
+        spm_magazine_spill(model, magazine);
         while (magazine->large_count)
                 give_back(model, magazine, magazine->large[--magazine->large_count]);
         for (klass = 0; klass < SPM_CLASSES; klass++) {

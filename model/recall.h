@@ -85,6 +85,10 @@ void spm_magazine_grant(struct spm_magazine *magazine);
 /** spm_magazine_empty() - its blocks become pending. Return: were there any? */
 bool spm_magazine_empty(struct spm_model *model, struct spm_magazine *magazine);
 
+/** spm_magazine_spill() - those of them that still wait for something, alone (ripe.h); its figures
+ * have been settled. */
+void spm_magazine_spill(struct spm_model *model, struct spm_magazine *magazine);
+
 /** spm_magazine_kill() - it is empty, and serves nothing again. */
 void spm_magazine_kill(struct spm_magazine *magazine);
 

@@ -41,7 +41,8 @@
 #define SPM_MAY_RACE __attribute__((no_sanitize("thread")))
 
 /* Off the hot path, and out of its way. */
-#define SPM_COLD __attribute__((noinline, cold))
+#define SPM_COLD  __attribute__((noinline, cold))
+#define SPM_APART __attribute__((noinline))
 
 enum spm_block_state {
         SPM_BLOCK_LOOSE,

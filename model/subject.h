@@ -85,6 +85,7 @@ struct spm_context_state {
         struct spm_roll roll; /* of its streams */
         struct spm_stream_state *legacy_stream;
         struct spm_stream_state *line;
+        _Atomic(uint64_t) line_done;  /* of that, done_poll; magazines read it without the lock */
         struct spm_stamp_list stamps; /* of the whole context, ascending */
         bool unstamped; /* a synchronous block was freed since a stamp was asked for */
         struct spm_work work;

@@ -17,6 +17,7 @@
  * before.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <streampool/model.h>
@@ -24,6 +25,9 @@
 struct spm_block;
 struct spm_context_state;
 struct spm_stream_state;
+
+/* What a free into the context's memory is, to whoever has no lock (ripe.h). */
+enum spm_work_free { SPM_WORK_FREE_WAITS, SPM_WORK_FREE_COMPLETE, SPM_WORK_FREE_LOCKED };
 
 struct spm_work_count {
         unsigned int streams;
@@ -49,7 +53,8 @@ struct spm_work {
          * it is asked whether it still is. While it is 0, memory is complete soon enough, and
          * blocks wait for that as under R2. */
         unsigned int eager;
-        spm_stamp probed; /* what was asked about then */
+        spm_stamp probed;        /* what was asked about then */
+        _Atomic(uint32_t) frees; /* enum spm_work_free; magazines read it without the lock */
 };
 
 /** spm_work_sole() - the stream that memory of a pool is served to; NULL: to anybody.

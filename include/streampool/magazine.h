@@ -11,15 +11,16 @@
  * do while the owner sleeps.
  *
  * A block that is in a magazine is free (a second free is SPM_E_DOUBLE_FREE), counts as pending,
- * and is served on its stream only, in stream order. All figures stay exact: spm_stats() under the
+ * and is served on its stream only, in stream order; that of a SYNC pool is for no stream, and
+ * serves what is complete. All figures stay exact: spm_stats() under the
  * lock has every call of an owner that had returned before.
  *
  * To hand a magazine to another thread takes what handing over any memory takes. It is the model's
  * memory: spm_magazine_end() frees it, and spm_model_free() what is left of them.
  *
- * Only ASYNC pools that have a range can have them. That of a legacy stream serves nothing while
- * its context has a blocking stream, or may have one that the model was not told of: an allocation
- * there can be more than memory (H6).
+ * Only ASYNC and SYNC pools that have a range can have them. That of a legacy stream serves nothing
+ * while its context has a blocking stream, or may have one that the model was not told of: an
+ * allocation there can be more than memory (H6).
  *
  * Units are bytes. Sources: as in model.h.
  */
@@ -38,9 +39,9 @@ extern "C" {
 
 struct spm_magazine;
 
-/** spm_magazine_new() - empty, under the lock. Return: SPM_OK, SPM_E_UNKNOWN (pool or stream),
- * SPM_E_INVALID_VALUE (kind of the pool or stream, no range, a quarantine or a layout),
- * SPM_E_HOST_MEMORY.
+/** spm_magazine_new() - empty, under the lock. @stream: 0 for a SYNC pool. Return: SPM_OK,
+ * SPM_E_UNKNOWN (pool or stream), SPM_E_INVALID_VALUE (kind of the pool or stream, no range, a
+ * quarantine or a layout), SPM_E_HOST_MEMORY.
  */
 enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool, spm_stream stream,
                                  struct spm_magazine **magazine);
@@ -49,6 +50,10 @@ enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool, spm_str
  * pool. A magazine must end before its stream is retired, its pool destroyed or its context
  * removed, or is emptied by that and serves nothing any more. */
 void spm_magazine_end(struct spm_model *model, struct spm_magazine *magazine);
+
+/** spm_magazine_flush() - under the lock, by its owner, before a free that it has not taken: what
+ * waits in it to be complete goes to the pool, as it may be full of that. */
+void spm_magazine_flush(struct spm_model *model, struct spm_magazine *magazine);
 
 /** spm_magazine_retire() - under the lock: all magazines of a pool are emptied and serve nothing
  * any more, so that it can have a layout. Their owners may call them still, and end them. Return:
@@ -62,7 +67,8 @@ bool spm_magazine_alloc(struct spm_magazine *magazine, size_t size, uint64_t use
                         struct spm_allocation *allocation);
 
 /**
- * spm_magazine_free() - without the lock; the arguments of spm_free(), on the magazine's stream
+ * spm_magazine_free() - without the lock; the arguments of spm_free(), on the magazine's stream, or
+ * SPM_FREE_SYNC
  *
  * Return: false if the block is not one for this magazine, it is full, or the call is a mistake,
  * and nothing has changed: spm_free() says which.

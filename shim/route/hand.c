@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Hand -- blocks that a thread has at hand, for the streams it allocates on */
+/* Hand -- blocks that a thread has at hand, for the streams and contexts it allocates in */
 
 #include "route/hand.h"
 
+#include "base/config.h"
 #include "base/thread.h"
 #include "route/guard.h"
 #include "route/order.h"
@@ -62,38 +63,69 @@ static struct sp_hands *settle(void)
         return own;
 }
 
-struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsigned int epoch)
+/* What is at hand is given out unasked, so nothing is where a call may be made to fail, or there is
+ * more to do. */
+static struct sp_hands *own_hands(void)
 {
-        uintptr_t key = sp_hand_key(stream->handle, stream->context->handle);
-        unsigned int retired = atomic_load(&retirements);
-        struct sp_hands *own = sp_hands;
-        struct sp_hand *hand;
+        if (!sp_hands && !sp_attends() && !sp_order_is_on)
+                return settle();
+        return sp_hands;
+}
 
-        /* What is at hand is given out unasked, so nothing is where a call may be made to fail, or
-         * there is more to do. */
-        if (!own && !sp_attends() && !sp_order_is_on)
-                own = settle();
-        if (!own)
-                return NULL;
-        hand = sp_hand_place(own, key);
-        if (hand->key == key && hand->number == stream->model && hand->pool == pool &&
-            hand->retirements == retired) {
-                hand->epoch = epoch;
-                return hand->magazine;
+/* The place for what @wanted says, its magazine included if it is there; NULL: somebody else has
+ * it.
+ */
+static struct sp_hand *find(struct sp_hands *own, const struct sp_hand *wanted)
+{
+        struct sp_hand *hand = sp_hand_place(own, wanted->key);
+
+        if (hand->key == wanted->key && hand->number == wanted->number &&
+            hand->pool == wanted->pool && hand->retirements == wanted->retirements) {
+                hand->epoch = wanted->epoch;
+                return hand;
         }
-        if (hand->key && hand->key != key && hand->epoch == sp_epoch_now() &&
+        if (hand->key && hand->key != wanted->key && hand->epoch == sp_epoch_now() &&
             hand->envied++ < ENVY_MAX)
                 return NULL;
+        if (own->latest == hand)
+                own->latest = NULL;
         empty(hand);
-        *hand = (struct sp_hand){
-                .key = key,
+        *hand = *wanted;
+        (void)spm_magazine_new(sp_model_enter(), hand->pool, hand->number, &hand->magazine);
+        sp_model_leave();
+        return hand;
+}
+
+struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsigned int epoch)
+{
+        struct sp_hands *own = own_hands();
+        struct sp_hand wanted = {
+                .key = sp_hand_key(stream->handle, stream->context->handle),
                 .epoch = epoch,
-                .retirements = retired,
+                .retirements = atomic_load(&retirements),
                 .stream = stream,
                 .number = stream->model,
                 .pool = pool,
         };
-        (void)spm_magazine_new(sp_model_enter(), pool, stream->model, &hand->magazine);
-        sp_model_leave();
+        struct sp_hand *hand = own ? find(own, &wanted) : NULL;
+
+        return hand ? hand->magazine : NULL;
+}
+
+struct spm_magazine *sp_hand_visit_here(struct sp_context *context, unsigned int epoch)
+{
+        struct sp_hands *own = sp_config()->free_mode == SP_FREE_MODE_SYNC ? NULL : own_hands();
+        struct sp_hand wanted = {
+                .key = sp_hand_key_here(context->handle),
+                .epoch = epoch,
+                .retirements = atomic_load(&retirements),
+                .context = context,
+                .pool = context->sync_pool,
+        };
+        struct sp_hand *hand = own ? find(own, &wanted) : NULL;
+
+        if (!hand)
+                return NULL;
+        own->latest = hand;
         return hand->magazine;
 }

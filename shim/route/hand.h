@@ -3,13 +3,13 @@
 #define SP_ROUTE_HAND_H
 
 /*
- * Hand -- blocks that a thread has at hand, for the streams it allocates on
+ * Hand -- blocks that a thread has at hand, for the streams and contexts it allocates in
  *
- * A thread that allocates on a stream gets a magazine of the model's for it
- * (streampool/magazine.h): the pair of calls that matters most then takes no lock,
- * calls nobody, and shares no line of memory with other threads. What it holds
- * counts as pending, and goes back when memory is short, when the stream or the
- * pool ends, or the thread, and when the pool is to have a layout.
+ * A thread that allocates on a stream gets a magazine of the model's for it, and one for the
+ * context that it has called cuMemAlloc in (streampool/magazine.h): the pair of calls that matters
+ * most then takes no lock, calls nobody, and shares no line of memory with other threads. What it
+ * holds counts as pending, and goes back when memory is short, when the stream or the pool ends, or
+ * the thread, and when the pool is to have a layout.
  *
  * All that was found out on the way to a magazine stands as long as the epoch does
  * (sp_epoch): that the handle means this stream, that its context is well, which
@@ -22,6 +22,9 @@
  * thread's own, as its per-thread streams are. That of the legacy stream serves only while no
  * stream waits for it (model/recall.c); a stream that comes is told to the model before the program
  * has its handle, or before its first work.
+ *
+ * What cuMemAlloc gave is of the current context, which it asks for. cuMemFree asks for none: what
+ * it is given is looked for in the magazine that this thread's cuMemAlloc was served from last.
  */
 
 #include <stdatomic.h>
@@ -45,7 +48,8 @@ struct sp_hand {
         unsigned int envied;           /* times that another stream would have had this place */
         unsigned int retirements;      /* there had been so many when the magazine was made */
         struct spm_magazine *magazine; /* NULL: there is none to be had */
-        struct sp_stream *stream;
+        struct sp_context *context;    /* for cuMemAlloc in it; else NULL */
+        struct sp_stream *stream;      /* else, the stream */
         spm_stream number;
         spm_pool pool;
 };
@@ -54,6 +58,7 @@ struct sp_hand {
 struct sp_hands {
         struct sp_seat seat;
         struct sp_hand hand[SP_HANDS];
+        struct sp_hand *latest; /* for cuMemAlloc, or NULL */
         struct sp_past_ring ring;
         struct sp_past past[SP_HAND_PAST];
 } __attribute__((aligned(64)));
@@ -73,9 +78,20 @@ static inline uintptr_t sp_hand_key(CUstream handle, CUcontext context)
         return (uintptr_t)handle + (sp_hand_is_default(handle) ? (uintptr_t)context : 0);
 }
 
+/* For cuMemAlloc: unlike any of these, too. */
+static inline uintptr_t sp_hand_key_here(CUcontext context)
+{
+        return (uintptr_t)context + 3;
+}
+
 static inline struct sp_hand *sp_hand_place(struct sp_hands *own, uintptr_t key)
 {
         return &own->hand[(key ^ key >> 4 ^ key >> 10) % SP_HANDS];
+}
+
+static inline bool sp_hand_stands(const struct sp_hand *hand)
+{
+        return hand->epoch == sp_epoch_now() && sp_life_is_on();
 }
 
 /** sp_hand_of() - what this thread has for @handle, if all still stands; else NULL. */
@@ -93,10 +109,29 @@ static inline struct sp_hand *sp_hand_of(CUstream handle)
                 return NULL;
         key = sp_hand_key(handle, context);
         hand = sp_hand_place(own, key);
-        return hand->key == key && hand->epoch == sp_epoch_now() && hand->magazine &&
-                               sp_life_is_on()
-                       ? hand
-                       : NULL;
+        return hand->key == key && hand->magazine && sp_hand_stands(hand) ? hand : NULL;
+}
+
+/** sp_hand_here() - what it has for the current context, if all still stands, with a magazine or
+ * without; else NULL. */
+static inline struct sp_hand *sp_hand_here(void)
+{
+        struct sp_hands *own = sp_hands;
+        struct sp_hand *hand;
+        CUcontext context;
+
+        if (!own || sp_driver.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
+                return NULL;
+        hand = sp_hand_place(own, sp_hand_key_here(context));
+        return hand->key == sp_hand_key_here(context) && sp_hand_stands(hand) ? hand : NULL;
+}
+
+/** sp_hand_back() - what cuMemFree may give back to; else NULL. */
+static inline struct sp_hand *sp_hand_back(void)
+{
+        struct sp_hand *hand = sp_hands ? sp_hands->latest : NULL;
+
+        return hand && hand->magazine && sp_hand_stands(hand) ? hand : NULL;
 }
 
 /** sp_hand_alloc() - Return: false if it has none: the model is to be asked. */
@@ -114,14 +149,15 @@ static inline bool sp_hand_alloc(struct sp_hand *hand, size_t size, CUdeviceptr 
         return true;
 }
 
-/** sp_hand_free() - Return: false if it is not for this magazine: the model is to be asked. */
-static inline bool sp_hand_free(struct sp_hand *hand, CUdeviceptr address)
+/** sp_hand_free() - @function: a literal. Return: false if it is not for this magazine: the model
+ * is to be asked. */
+static inline bool sp_hand_free(struct sp_hand *hand, CUdeviceptr address, const char *function)
 {
         struct spm_allocation block;
 
         if (!spm_magazine_free(hand->magazine, address, 0, &block))
                 return false;
-        sp_past_add(&sp_hands->ring, &block, "cuMemFreeAsync", false);
+        sp_past_add(&sp_hands->ring, &block, function, false);
         return true;
 }
 
@@ -132,6 +168,9 @@ static inline bool sp_hand_free(struct sp_hand *hand, CUdeviceptr address)
  * Return: NULL if this thread has no place for another stream, or none is to be had.
  */
 struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsigned int epoch);
+
+/** sp_hand_visit_here() - the same for cuMemAlloc in @context, the current one. */
+struct spm_magazine *sp_hand_visit_here(struct sp_context *context, unsigned int epoch);
 
 /** sp_hands_retired() - magazines of pools were retired in the model: threads ask for others before
  * they allocate again, as the pools may have been given a layout, or be rid of it. */

@@ -64,7 +64,7 @@ struct freeing {
 };
 
 static enum spm_status give_back(CUdeviceptr address, enum spm_free_kind kind, spm_stream stream,
-                                 struct spm_allocation *block);
+                                 struct spm_magazine *full, struct spm_allocation *block);
 static CUresult forward_alloc(CUdeviceptr *pointer, size_t size, bool pooled) SP_COLD;
 static CUresult forward_free(CUdeviceptr address) SP_COLD;
 static CUresult refuse(CUdeviceptr address, const char *function) SP_COLD;
@@ -93,13 +93,22 @@ static inline bool serve(spm_pool pool, spm_stream stream, size_t size,
 static inline __attribute__((always_inline)) CUresult alloc(CUdeviceptr *pointer, size_t size,
                                                             bool is_attended)
 {
-        struct sp_context *context = pointer && size ? sp_route_pooling_context() : NULL;
+        unsigned int epoch = sp_epoch_now();
+        struct sp_hand *hand = is_attended ? NULL : sp_hand_here();
+        struct sp_context *context;
         struct spm_allocation block;
 
-        /* 1. Null, zero, no context, a capture: what is wrong with it is the driver's to say.
-         * 2. A ready block, or one from fresh memory. 3. Nothing: the driver has the last word. */
-        if (!context || !(is_attended ? serve(context->sync_pool, 0, size, NULL, &block)
-                                      : sp_serve(context->sync_pool, 0, size, 0, NULL, &block)))
+        /* 1. What this thread has at hand. */
+        if (hand && hand->magazine && pointer && sp_hand_alloc(hand, size, pointer))
+                return CUDA_SUCCESS;
+        context = !pointer || !size ? NULL : hand ? hand->context : sp_route_pooling_context();
+        /* 2. Null, zero, no context, a capture: what is wrong with it is the driver's to say.
+         * 3. A ready block, or one from fresh memory. 4. Nothing: the driver has the last word. */
+        if (!context ||
+            !(is_attended ? serve(context->sync_pool, 0, size, NULL, &block)
+                          : sp_serve(context->sync_pool, 0, size, 0,
+                                     hand ? hand->magazine : sp_hand_visit_here(context, epoch),
+                                     &block)))
                 return forward_alloc(pointer, size, context != NULL);
 
         if (is_attended && sp_guards())
@@ -124,10 +133,14 @@ CUresult CUDAAPI sp_on_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
 
 CUresult CUDAAPI sp_on_cuMemFree_v2(CUdeviceptr address)
 {
+        struct sp_hand *hand = sp_hand_back();
         struct spm_allocation block;
         enum spm_status status;
 
-        /* 1. In a capture, or at the end of the process, the driver may refuse (M22). */
+        /* 1. To what this thread has at hand. */
+        if (hand && sp_hand_free(hand, address, "cuMemFree"))
+                return CUDA_SUCCESS;
+        /* 2. In a capture, or at the end of the process, the driver may refuse (M22). */
         if (!sp_route_is_quiet() && sp_route_owns(address)) {
                 CUresult result = sp_route_ask_driver();
 
@@ -138,28 +151,33 @@ CUresult CUDAAPI sp_on_cuMemFree_v2(CUdeviceptr address)
                 sp_order_free_sync(address);
         if (sp_guards())
                 sp_guard_free(address);
-        /* 2. Into limbo: it waits there for everything its context had submitted. 3. No block of
+        /* 3. Into limbo: it waits there for everything its context had submitted. 4. No block of
          * ours: the driver has the last word. */
-        status = give_back(address, SPM_FREE_SYNC, 0, &block);
+        status = give_back(address, SPM_FREE_SYNC, 0, hand ? hand->magazine : NULL, &block);
         if (status != SPM_OK)
                 return status == SPM_E_FOREIGN ? forward_free(address)
                                                : refuse(address, "cuMemFree");
 
-        /* 4. The driver's barrier, for programs that rely on it; its error, once it has one. */
+        /* 5. The driver's barrier, for programs that rely on it; its error, once it has one. */
         return sp_route_barrier(sp_context_by_pool(block.pool),
                                 sp_config()->free_mode == SP_FREE_MODE_SYNC);
 }
 
-/* To the model, and what it asks for: one event for every batch of frees. */
+/* To the model, and what it asks for: one event for every batch of frees. @full: a magazine that
+ * has not taken it, or NULL. */
 static enum spm_status give_back(CUdeviceptr address, enum spm_free_kind kind, spm_stream stream,
-                                 struct spm_allocation *block)
+                                 struct spm_magazine *full, struct spm_allocation *block)
 {
         struct spm_actions actions;
+        struct spm_model *model;
         enum spm_status status;
 
         if (!sp_route_pools())
                 return SPM_E_FOREIGN;
-        status = spm_free(sp_model_enter(), address, 0, kind, stream, block, &actions);
+        model = sp_model_enter();
+        if (full)
+                spm_magazine_flush(model, full);
+        status = spm_free(model, address, 0, kind, stream, block, &actions);
         if (status == SPM_OK) {
                 sp_work_note(block);
                 sp_held_freed(block, kind == SPM_FREE_SYNC ? "cuMemFree" : "cuMemFreeAsync");
@@ -223,7 +241,7 @@ static CUresult refuse_as(CUdeviceptr address, const char *function, CUresult re
         struct spm_allocation block;
 
         if (result != CUDA_ERROR_DEINITIALIZED ||
-            give_back(address, SPM_FREE_SYNC, 0, &block) != SPM_OK)
+            give_back(address, SPM_FREE_SYNC, 0, NULL, &block) != SPM_OK)
                 sp_ledger_bad_free(SP_SPACE_DEVICE, address, function, result);
         return result;
 }
@@ -476,7 +494,7 @@ CUresult CUDAAPI sp_on_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
         struct spm_allocation block;
         struct sp_stream *stream;
 
-        if (hand && sp_hand_free(hand, address))
+        if (hand && sp_hand_free(hand, address, "cuMemFreeAsync"))
                 return CUDA_SUCCESS;
         stream = hand ? hand->stream : sp_stream_of(handle);
         if ((!stream || !sp_route_is_quiet() || !sp_context_pools(stream->context)) &&
@@ -491,7 +509,7 @@ CUresult CUDAAPI sp_on_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
         if (stream && sp_guards())
                 sp_guard_free_on(stream, address);
         if (stream)
-                status = give_back(address, SPM_FREE_ASYNC, stream->model, &block);
+                status = give_back(address, SPM_FREE_ASYNC, stream->model, NULL, &block);
         if (status == SPM_E_FOREIGN)
                 return forward_free_async(address, handle, stream);
         return status == SPM_OK ? CUDA_SUCCESS : refuse(address, "cuMemFreeAsync");

@@ -156,9 +156,12 @@ Test(arguments, what_the_driver_freed_is_told_while_nothing_is_there)
 
 Test(arguments, nothing_is_said_of_what_lives_nor_of_numbers)
 {
-        CUdeviceptr block = freed_of(1000), again = block_of(1000);
+        CUdeviceptr block, again;
         void *pages;
 
+        get_at_hand(1000);
+        block = freed_of(1000);
+        again = block_of(1000);
         cr_assert_eq(again, block);
         cr_assert_eq(sp_on_cuMemHostAlloc(&pages, 1000, 0), CUDA_SUCCESS);
         look_at_fill(again, 1000);

@@ -61,6 +61,17 @@ static inline void use_up_ready(size_t size)
         } while (stats.ready_bytes >= size);
 }
 
+/* From then on this thread has blocks at hand, and what it frees last is served first. */
+static inline void get_at_hand(size_t size)
+{
+        CUdeviceptr pointer;
+
+        for (int i = 0; i < 2; i++) {
+                cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, size), CUDA_SUCCESS);
+                cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+        }
+}
+
 /* A kernel was launched there: what its hook does, which a unit test does not go through. */
 static inline void launch_on(CUstream stream)
 {

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/lock.h"
+#include "model/magazine.h"
 #include "tests/shim/begin.h"
 #include "tests/sim_driver/control.h"
 
@@ -66,34 +67,67 @@ static void count_from_here(void)
 }
 
 /* One block, freed and known to be idle: the next allocation finds it. */
-static void warm(void)
+static void warm(size_t size)
 {
-        CUdeviceptr pointer;
-
-        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS);
-        cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+        get_at_hand(size);
         cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-Test(hot_path, cuMemAlloc_takes_one_lock_and_one_driver_call, .init = start)
+Test(hot_path, a_pair_of_cuMemAlloc_and_cuMemFree_takes_no_lock, .init = start)
 {
         CUdeviceptr pointer;
 
-        warm();
+        warm(4096);
         count_from_here();
-        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS);
+        for (int i = 0; i < 50; i++) { /* fewer than SP_TICK_CALLS */
+                cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS);
+                cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+        }
+        cr_expect_eq(locks, 0, "%u locks", locks);
+        cr_expect_eq(sim_calls("cuCtxGetCurrent"), 50);
+        cr_expect_eq(sim_calls_all(), 50, "%llu driver calls", (unsigned long long)sim_calls_all());
+        cr_expect_eq(allocations, 0, "%u host allocations", allocations);
+}
+
+/* What is freed waits for all the context then, and a lock is taken for a number of frees. */
+Test(hot_path, nor_do_most_of_them_where_several_streams_have_work, .init = start)
+{
+        enum { PAIRS = 256 };
+        CUdeviceptr pointer;
+
+        warm(4096);
+        launch_on(stream);
+        launch_on(CU_STREAM_LEGACY);
+        count_from_here();
+        for (int i = 0; i < PAIRS; i++) {
+                cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS);
+                cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+        }
+        cr_expect_leq(locks, PAIRS / 2, "%u locks", locks);
+        cr_expect_leq(sim_calls_all(), PAIRS + PAIRS / 8, "%llu driver calls",
+                      (unsigned long long)sim_calls_all());
+}
+
+/* More than a magazine holds. */
+Test(hot_path, a_large_cuMemAlloc_takes_one_lock_and_one_driver_call, .init = start)
+{
+        CUdeviceptr pointer;
+
+        warm(8 << 20);
+        count_from_here();
+        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 8 << 20), CUDA_SUCCESS);
         cr_expect_eq(locks, 1, "%u locks", locks);
         cr_expect_eq(sim_calls_all(), 1, "%llu driver calls", (unsigned long long)sim_calls_all());
         cr_expect_eq(sim_calls("cuCtxGetCurrent"), 1);
         cr_expect_eq(allocations, 0, "%u host allocations", allocations);
 }
 
-Test(hot_path, cuMemFree_takes_one_lock_and_no_driver_call, .init = start)
+Test(hot_path, a_large_cuMemFree_takes_one_lock_and_no_driver_call, .init = start)
 {
         CUdeviceptr pointer;
 
-        warm();
-        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS);
+        warm(8 << 20);
+        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 8 << 20), CUDA_SUCCESS);
         count_from_here();
         cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
         cr_expect_eq(locks, 1, "%u locks", locks);
@@ -166,7 +200,8 @@ Test(hot_path, a_second_stream_is_made_to_wait_once, .init = start)
 
 Test(hot_path, a_batch_of_frees_records_one_event, .init = start)
 {
-        enum { FREES = 128 }; /* STREAMPOOL_BATCH */
+        /* STREAMPOOL_BATCH, and as many as wait in a magazine then, and one. */
+        enum { FREES = 128 + SPM_MAGAZINE_WAITING + 1 };
         CUdeviceptr pointers[FREES];
 
         for (int i = 0; i < FREES; i++)

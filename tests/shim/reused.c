@@ -139,6 +139,7 @@ Test(reused, blocks_of_the_pools_have_their_lives_told)
         CUdeviceptr block;
 
         begin_on(0);
+        get_at_hand(1000);
         block = pooled(1000);
         free_pooled(block, &place[1]);
         cr_assert_eq(pooled(1001), block, "it is served again");

@@ -179,8 +179,10 @@ Test(uses, of_free_memory_that_was_nobodys_say_so)
 
 Test(uses, an_address_that_is_given_out_again_is_no_freed_one)
 {
-        CUdeviceptr block = pooled(1000), again;
+        CUdeviceptr block, again;
 
+        get_at_hand(1000);
+        block = pooled(1000);
         cr_assert_eq(sp_on_cuMemFree_v2(block), CUDA_SUCCESS);
         again = pooled(1000);
         cr_assert_eq(again, block);

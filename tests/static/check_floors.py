@@ -53,7 +53,14 @@ MODEL_HEADERS = STANDARD | {"stdio.h"}
 # The caller serialises all calls of a model but those of magazines. What their
 # owners use without its lock is atomic: the states of blocks and the map of
 # pages, the ends of streams, and the magazines. Nothing else has a reason to be.
-MAY_BE_ATOMIC = {"model/area.h", "model/magazine.h", "model/record.h", "model/subject.h"}
+MAY_BE_ATOMIC = {
+    "model/area.h",
+    "model/magazine.h",
+    "model/record.h",
+    "model/ripe.h",
+    "model/subject.h",
+    "model/work.h",
+}
 MODEL_SYMBOLS = re.compile(
     r"^(spm_\w+|malloc|calloc|realloc|free|abort|qsort|bsearch"
     r"|mem(cpy|move|set|cmp|chr)|str(len|cmp|ncmp|chr|nlen)|v?snprintf"

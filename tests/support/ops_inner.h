@@ -166,6 +166,12 @@ static inline bool ops_is_async(int pool)
         return pool < 2;
 }
 
+/* Of a context's own, and for no stream. */
+static inline bool ops_is_sync(int pool)
+{
+        return pool == 2 || pool == 3;
+}
+
 /* blocks */
 
 /** ops_count_alloc() - a block was served, whether the program gets it or not. */
@@ -181,6 +187,9 @@ void ops_retire(struct ops *ops, int pool);
 bool ops_magazine_alloc(struct ops *ops, int pool, int stream, size_t size);
 bool ops_magazine_free(struct ops *ops, const struct block *block, int stream,
                        struct spm_allocation *freed);
+
+/** ops_magazine_flush() - now and then the pool gets what waits in that of a synchronous one. */
+void ops_magazine_flush(struct ops *ops, int pool);
 
 /** ops_install() - the pool gets a layout, or none. */
 void ops_install(struct ops *ops, int pool);

@@ -53,9 +53,19 @@ bool ops_magazine_free(struct ops *ops, const struct block *block, int stream,
         if (!magazine ||
             !spm_magazine_free(magazine->it, allocation->address, allocation->generation, freed))
                 return false;
-        if (block->stream == TWIN_NONE || block->exported)
+        if (block->stream == TWIN_NONE ? stream != TWIN_NONE : stream == TWIN_NONE)
+                world_fail(&ops->world, "a magazine takes what is freed in another way");
+        if (block->exported)
                 world_fail(&ops->world, "a magazine takes what is not for it");
         return true;
+}
+
+void ops_magazine_flush(struct ops *ops, int pool)
+{
+        const struct magazine *magazine = find(ops, pool, TWIN_NONE);
+
+        if (magazine && ops_choose(ops, 2))
+                spm_magazine_flush(ops->world.model, magazine->it);
 }
 
 /* Whose stream or pool is gone, or that is retired, serves nothing; nobody takes a block twice,
@@ -66,9 +76,11 @@ static void try_mistakes(struct ops *ops, const struct magazine *magazine)
         const struct block *block = ops_choose_block(ops);
         uint64_t hash = spm_hash(world->model);
         struct spm_allocation allocation;
-        bool gone = magazine->retired || world->pool_gone[magazine->pool] ||
-                    world->streams[magazine->stream].retired ||
-                    world->context_gone[world_context_of(world, magazine->stream)];
+        bool gone = magazine->retired || world->pool_gone[magazine->pool];
+
+        if (magazine->stream != TWIN_NONE)
+                gone = gone || world->streams[magazine->stream].retired ||
+                       world->context_gone[world_context_of(world, magazine->stream)];
 
         if (gone && spm_magazine_alloc(magazine->it, 512, 0, &allocation))
                 world_fail(world, "a magazine serves after its end");
@@ -104,18 +116,19 @@ static void begin(struct ops *ops, struct magazine *magazine)
 {
         struct world *world = &ops->world;
         int pool = ops->profile->pools[ops_choose(ops, 4)];
-        int stream = ops_choose_stream(ops);
+        bool sync = ops_is_sync(pool);
+        int stream = sync ? TWIN_NONE : ops_choose_stream(ops);
         struct spm_magazine *fresh = NULL;
         struct spm_pool_config config;
         static struct spm_layout layout;
         enum spm_status status;
 
-        if (stream == TWIN_NONE || world->pool_gone[pool] || find(ops, pool, stream))
+        if ((stream == TWIN_NONE && !sync) || world->pool_gone[pool] || find(ops, pool, stream))
                 return;
-        status = spm_magazine_new(world->model, world->pools[pool], world->streams[stream].id,
-                                  &fresh);
+        status = spm_magazine_new(world->model, world->pools[pool],
+                                  sync ? 0 : world->streams[stream].id, &fresh);
         spm_pool_get_config(world->model, world->pools[pool], &config);
-        if (ops_is_async(pool) && config.range_size && !config.quarantine &&
+        if ((ops_is_async(pool) || sync) && config.range_size && !config.quarantine &&
             spm_pool_layout(world->model, world->pools[pool], &layout)) {
                 ops_expect(ops, "magazine", status);
                 if (status)

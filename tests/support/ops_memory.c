@@ -189,7 +189,8 @@ void op_alloc(struct ops *ops)
 
         if (!has_room(ops) || world->pool_gone[pool] || (async && stream == TWIN_NONE))
                 return;
-        if (async && ops_choose(ops, 8) && ops_magazine_alloc(ops, pool, stream, size))
+        if ((async || ops_is_sync(pool)) && ops_choose(ops, 8) &&
+            ops_magazine_alloc(ops, pool, async ? stream : TWIN_NONE, size))
                 return;
         for (i = 0; i < REQUESTS; i++)
                 if (!ops->requests[i].used)
@@ -202,7 +203,7 @@ void op_alloc(struct ops *ops)
                             .stream = async ? world->streams[stream].id : 0,
                             .size = size,
                             .may_wait = ops_choose(ops, 4) != 0,
-                            .magazine = async ? ops_magazine_of(ops, pool, stream) : NULL},
+                            .magazine = ops_magazine_of(ops, pool, async ? stream : TWIN_NONE)},
                 .pool = pool,
                 .stream = async ? stream : TWIN_NONE,
         };
@@ -301,7 +302,9 @@ void op_free(struct ops *ops)
         world_trace(world, "free of %#llx, pool %d, on stream %d",
                     (unsigned long long)block->allocation.address, block->pool,
                     async ? stream : TWIN_NONE);
-        if (!async || ops_choose(ops, 8) == 0 || !ops_magazine_free(ops, block, stream, &freed)) {
+        if (ops_choose(ops, 8) == 0 ||
+            !ops_magazine_free(ops, block, async ? stream : TWIN_NONE, &freed)) {
+                ops_magazine_flush(ops, block->pool);
                 status = spm_free(world->model, block->allocation.address,
                                   block->allocation.generation, kind,
                                   async ? world->streams[stream].id : 0, &freed, &actions);

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Magazine of a synchronous pool -- what it serves may be used anywhere, so it is complete (ripe.h)
+ */
+
+#include "bench.h"
+
+#define BASE ((uint64_t)1 << 45)
+#define GIB  ((size_t)1 << 30)
+#define SIZE (100 * KIB) /* no slot of a slab: nothing is at hand but what was freed */
+
+static spm_pool pool;
+static struct spm_magazine *magazine;
+
+static void set_up(void)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_SYNC, .range_base = BASE, .range_size = 64 * GIB};
+
+        bench_set_up();
+        bench_watch();
+        config.context = bench.context;
+        pool = bench_pool(config);
+        cr_assert_eq(spm_magazine_new(bench.model, pool, 0, &magazine), SPM_OK);
+}
+
+static void tear_down(void)
+{
+        if (magazine)
+                spm_magazine_end(bench.model, magazine);
+        bench_tear_down();
+}
+
+TestSuite(magazine_sync, .init = set_up, .fini = tear_down);
+
+/* With the lock. */
+static uint64_t alloc_locked(void)
+{
+        return bench_alloc_filling(pool, 0, SIZE, magazine).address;
+}
+
+/* Without it. Return: 0 if there is nothing. */
+static uint64_t alloc_at_hand(void)
+{
+        struct spm_allocation block;
+        bool got = spm_magazine_alloc(magazine, SIZE, 0, &block);
+
+        bench_check();
+        if (!got)
+                return 0;
+        cr_expect_eq(block.pool, pool);
+        cr_expect_eq(block.kind, SPM_POOL_SYNC);
+        cr_expect_eq(block.size, SIZE);
+        cr_expect_eq(block.stream, 0, "it is for no stream");
+        cr_expect_not(block.unseen, "nor in anybody's order");
+        return block.address;
+}
+
+static bool free_at_hand(uint64_t address)
+{
+        bool done = spm_magazine_free(magazine, address, 0, NULL);
+
+        bench_check();
+        return done;
+}
+
+/* Several streams have work: R2. */
+static void make_busy(void)
+{
+        bench_submit(bench.s);
+        bench_submit(bench.t);
+}
+
+static void complete_all(void)
+{
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+}
+
+Test(magazine_sync, what_was_freed_is_at_hand_at_once_where_nothing_has_work)
+{
+        uint64_t a = alloc_locked();
+
+        cr_assert(free_at_hand(a));
+        cr_expect_eq(bench_stats(pool).used_current, 0);
+        cr_expect_eq(alloc_at_hand(), a);
+        cr_expect_eq(bench_stats(pool).used_current, SIZE);
+        cr_expect_eq(bench_stats(pool).allocs, 2);
+        cr_expect_eq(bench_stats(pool).frees, 1);
+        cr_assert(free_at_hand(a));
+        cr_expect_not(free_at_hand(a), "twice");
+}
+
+Test(magazine_sync, what_is_freed_beside_work_waits_for_it)
+{
+        uint64_t a = alloc_locked();
+
+        make_busy();
+        cr_assert(free_at_hand(a));
+        cr_expect_eq(bench_stats(pool).pending_bytes, 100 * KIB);
+        cr_expect_eq(alloc_at_hand(), 0);
+        complete_all();
+        cr_expect_eq(alloc_at_hand(), a);
+}
+
+/* What the host waited for had begun before. */
+Test(magazine_sync, what_is_freed_while_the_host_waits_waits_on)
+{
+        struct spm_scope scope = {SPM_SCOPE_CONTEXT, bench.context};
+        uint64_t a = alloc_locked();
+        struct spm_ticket ticket;
+        struct spm_actions actions;
+
+        make_busy();
+        cr_assert_eq(spm_sync_begin(bench.model, scope, &ticket), SPM_OK);
+        cr_assert(free_at_hand(a));
+        spm_sync_end(bench.model, &ticket, SPM_SYNC_WAIT, true, &actions);
+        cr_expect_eq(alloc_at_hand(), 0);
+        complete_all();
+        cr_expect_eq(alloc_at_hand(), a);
+}
+
+/* R1: what is freed is served early, and who is told of that needs the lock. */
+Test(magazine_sync, nothing_goes_in_or_out_while_one_stream_has_work)
+{
+        uint64_t a = alloc_locked(), b = alloc_locked();
+
+        cr_assert(free_at_hand(a));
+        bench_submit(bench.s);
+        cr_expect_not(free_at_hand(b));
+        cr_expect_eq(alloc_at_hand(), 0);
+        bench_free(b, 0);
+        cr_expect_eq(alloc_locked(), b, "it is served early");
+        bench_submit(bench.t);
+        cr_expect_eq(alloc_at_hand(), a, "that one was complete");
+}
+
+/* It waits for more than its magazine knows. */
+Test(magazine_sync, what_was_served_early_is_freed_with_the_lock)
+{
+        uint64_t a = alloc_locked();
+
+        bench_submit(bench.s);
+        bench_free(a, 0);
+        cr_assert_eq(alloc_locked(), a);
+        bench_submit(bench.t);
+        cr_expect_not(free_at_hand(a));
+}
+
+Test(magazine_sync, a_request_that_it_has_nothing_for_gives_the_pool_what_waits)
+{
+        uint64_t a = alloc_locked(), b;
+
+        make_busy();
+        cr_assert(free_at_hand(a));
+        b = alloc_locked();
+        cr_expect_neq(b, a, "it is not complete");
+        complete_all();
+        cr_expect_eq(alloc_at_hand(), 0, "it is the pool's");
+        cr_expect_eq(alloc_locked(), a);
+}
+
+Test(magazine_sync, it_is_full_of_what_waits_until_that_is_flushed)
+{
+        uint64_t blocks[64];
+        unsigned int i;
+
+        for (i = 0; i < 64; i++)
+                blocks[i] = alloc_locked();
+        make_busy();
+        for (i = 0; i < 64 && free_at_hand(blocks[i]); i++)
+                ;
+        cr_expect(i >= 8 && i < 64, "%u are taken", i);
+        spm_magazine_flush(bench.model, magazine);
+        bench_check();
+        cr_expect_eq(bench_stats(pool).pending_bytes, i * 100 * KIB, "no figure has changed");
+        cr_expect(free_at_hand(blocks[i]));
+        /* They are stamped like any others. */
+        bench_free(blocks[i + 1], 0);
+        complete_all();
+        cr_expect_eq(bench_stats(pool).pending_bytes, 100 * KIB, "what is at hand");
+}
+
+Test(magazine_sync, a_capture_takes_all_out_and_stamps_it)
+{
+        uint64_t a = alloc_locked();
+        struct spm_actions actions;
+
+        make_busy();
+        cr_assert(free_at_hand(a));
+        cr_assert_eq(spm_capture_begin(bench.model, bench.s, &actions), SPM_OK);
+        cr_expect_geq(actions.count, 1, "C5");
+        bench_do(&actions, NULL);
+        cr_expect_not(free_at_hand(alloc_locked()));
+        cr_assert_eq(spm_capture_end(bench.model, bench.s), SPM_OK);
+        cr_expect(free_at_hand(alloc_locked()));
+}
+
+Test(magazine_sync, memory_that_is_short_takes_all_out)
+{
+        uint64_t a = alloc_locked();
+
+        while (bench_stats(pool).ready_bytes >= SIZE)
+                alloc_locked();
+        make_busy();
+        cr_assert(free_at_hand(a));
+        bench.no_memory = true;
+        bench.device_done = true;
+        cr_expect_eq(bench_alloc(pool, 0, SIZE), a);
+}
+
+Test(magazine_sync, of_its_own_kind_of_pool_and_for_no_stream)
+{
+        struct spm_magazine *other;
+
+        cr_expect_eq(spm_magazine_new(bench.model, pool, bench.s, &other), SPM_E_INVALID_VALUE);
+        cr_expect_eq(spm_magazine_new(bench.model, bench.async, 0, &other), SPM_E_UNKNOWN);
+        cr_expect_eq(spm_magazine_new(bench.model, bench.sync, 0, &other), SPM_E_INVALID_VALUE,
+                     "no range");
+}
+
+Test(magazine_sync, a_context_that_ends_takes_it_along)
+{
+        uint64_t a = alloc_locked();
+        struct spm_actions actions;
+
+        make_busy();
+        cr_assert(free_at_hand(a));
+        while (spm_context_remove(bench.model, bench.context, &actions) == SPM_AGAIN)
+                ;
+        cr_expect_not(spm_magazine_free(magazine, a, 0, NULL));
+        spm_magazine_end(bench.model, magazine);
+        magazine = NULL;
+}
