@@ -17,6 +17,8 @@
 #include "piece.h"
 #include "pool.h"
 #include "quarantine.h"
+#include "recall.h"
+#include "ripe.h"
 #include "segment.h"
 #include "stamp.h"
 #include "state.h"
@@ -108,9 +110,8 @@ enum spm_status spm_alloc(struct spm_model *model, struct spm_request *request,
                         return SPM_E_UNKNOWN;
         } else {
                 want.stream = spm_work_early(pool->work);
-                /* It has nothing to do with what is served early (R1). */
-                if (want.stream)
-                        magazine = NULL;
+                if (magazine && spm_ripe_now(magazine) == SPM_WORK_FREE_LOCKED)
+                        magazine = spm_magazine_lay_down(model, magazine);
         }
         if (magazine && spm_magazine_serve(model, magazine, &want, allocation))
                 return spm_model_finish(model, SPM_OK, actions);

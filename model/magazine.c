@@ -91,6 +91,7 @@ static SPM_MAY_RACE bool has_room(const struct spm_magazine *magazine,
 
 static void put(struct spm_magazine *magazine, struct spm_block *block)
 {
+        magazine->held++;
         if (!block->is_slot) {
                 magazine->large[magazine->large_count++] = block;
                 return;
@@ -108,6 +109,7 @@ static void ripen(struct spm_magazine *magazine)
         while ((block = spm_ripe_oldest(magazine)) && has_room(magazine, block) &&
                spm_ripe_is_complete(magazine, block)) {
                 put(magazine, spm_ripe_take(magazine));
+                magazine->held--;
                 block->dep_count = 0;
         }
 }
@@ -177,6 +179,7 @@ static struct spm_block *take_out(struct spm_magazine *magazine, struct spm_bloc
 {
         struct spm_block *block = *held;
 
+        magazine->held--;
         if (klass != SPM_NO_CLASS) {
                 *held = block->newer;
                 magazine->small_count[klass]--;
@@ -257,7 +260,7 @@ static SPM_MAY_RACE bool is_for_it(const struct spm_magazine *magazine,
                 return false;
         return frees == SPM_WORK_FREE_COMPLETE
                        ? has_room(magazine, block)
-                       : block->size <= LARGE_BYTES && spm_ripe_has_room(magazine, block->size);
+                       : spm_ripe_may_wait(magazine, block->size, block->is_slot);
 }
 
 /*
@@ -369,6 +372,8 @@ enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool_id, spm_
         magazine->next = pool->magazines;
         pool->magazines = magazine;
         stream->magazines++;
+        if (pool->work)
+                spm_work_note(pool->context);
         /* Its last point may have been looked at already (subject.c). */
         spm_stream_submit(stream);
         *result = magazine;
@@ -387,6 +392,14 @@ void spm_magazine_end(struct spm_model *model, struct spm_magazine *magazine)
         if (!magazine->dead)
                 spm_magazine_kill(magazine);
         spm_host_free(model, magazine);
+}
+
+void spm_magazine_crowd(struct spm_magazine *magazine)
+{
+        if (!magazine->work || magazine->dead)
+                return;
+        magazine->work->crowded = true;
+        spm_work_note(magazine->stream->context);
 }
 
 enum spm_status spm_magazine_retire(struct spm_model *model, spm_pool id)
@@ -430,10 +443,16 @@ static void fill(struct spm_model *model, struct spm_magazine *magazine,
                         return;
                 spm_block_become(slot, SPM_BLOCK_HELD);
                 want->pool->pending_bytes += slot->size;
-                slot->newer = magazine->small[want->klass];
-                magazine->small[want->klass] = slot;
-                magazine->small_count[want->klass]++;
+                put(magazine, slot);
         }
+}
+
+/* What is complete serves any thread, so no more than has to be is laid up for this one (ripe.h).
+ */
+static bool may_lay_up(const struct spm_magazine *magazine, size_t size)
+{
+        return !magazine->work ||
+               (size <= SPM_RIPE_MAX && spm_ripe_now(magazine) == SPM_WORK_FREE_WAITS);
 }
 
 static bool is_for(const struct spm_magazine *magazine, const struct spm_want *want)
@@ -443,9 +462,12 @@ static bool is_for(const struct spm_magazine *magazine, const struct spm_want *w
                !spm_magazine_is_barred(magazine->stream);
 }
 
+/* Also where others have taken some since: of two lives of a block the later one has the larger
+ * number, as far as one thread makes them, and whoever tells of them goes by that. */
 static void renew(struct spm_model *model, struct spm_magazine *magazine)
 {
-        if (magazine->generation != magazine->generation_end)
+        if (magazine->generation != magazine->generation_end &&
+            magazine->generation_end == model->generation + 1)
                 return;
         magazine->generation = model->generation + 1;
         model->generation += GENERATIONS;
@@ -487,7 +509,8 @@ void spm_magazine_visit(struct spm_model *model, struct spm_magazine *magazine,
         magazine->legacy_id = magazine->stream->context->legacy_stream
                                       ? magazine->stream->context->legacy_stream->object.id
                                       : magazine->line_id;
-        if (want->klass != SPM_NO_CLASS && !magazine->small[want->klass])
+        if (want->klass != SPM_NO_CLASS && !magazine->small[want->klass] &&
+            may_lay_up(magazine, want->size))
                 fill(model, magazine, want);
         spm_magazine_grant(magazine);
         renew(model, magazine);

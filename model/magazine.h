@@ -44,9 +44,8 @@
 #include "fit.h"
 #include "slab.h"
 
-#define SPM_MAGAZINE_LARGE         8
-#define SPM_MAGAZINE_WAITING       32
-#define SPM_MAGAZINE_WAITING_BYTES ((uint64_t)4 << 20)
+#define SPM_MAGAZINE_LARGE   8
+#define SPM_MAGAZINE_WAITING 32
 
 struct spm_magazine {
         /* Between the owner and whoever recalls. */
@@ -69,13 +68,13 @@ struct spm_magazine {
         uint64_t generation_end;
         int64_t used_granted; /* bytes and blocks that it may rise by */
         int64_t live_granted;
+        uint32_t held; /* blocks, those that wait among them */
         uint32_t large_count;
         struct spm_block *large[SPM_MAGAZINE_LARGE];
         struct spm_block *small[SPM_CLASSES]; /* linked by newer */
         uint32_t small_count[SPM_CLASSES];
         uint32_t waiting_first;
         uint32_t waiting_count;
-        uint64_t waiting_bytes;
         struct spm_block *waiting[SPM_MAGAZINE_WAITING]; /* a ring, the oldest first (ripe.h) */
 
         /* Since it was settled; written by the owner, read by all. */

@@ -203,6 +203,7 @@ void spm_magazine_settle_all(struct spm_pool_state *pool)
 static void give_back(struct spm_model *model, struct spm_magazine *magazine,
                       struct spm_block *block)
 {
+        magazine->held--;
         magazine->pool->pending_bytes -= block->size;
         if (!block->is_slot)
                 spm_area_note(block, false);
@@ -287,6 +288,8 @@ void spm_magazine_kill(struct spm_magazine *magazine)
 {
         magazine->dead = true;
         magazine->stream->magazines--;
+        if (magazine->work)
+                spm_work_note(magazine->stream->context);
         magazine->stream = NULL;
 }
 

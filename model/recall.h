@@ -89,6 +89,17 @@ bool spm_magazine_empty(struct spm_model *model, struct spm_magazine *magazine);
  * have been settled. */
 void spm_magazine_spill(struct spm_model *model, struct spm_magazine *magazine);
 
+/** spm_magazine_lay_down() - it is passed over just now, so what it has is the pool's. Return:
+ * NULL.
+ */
+static inline struct spm_magazine *spm_magazine_lay_down(struct spm_model *model,
+                                                         struct spm_magazine *magazine)
+{
+        if (magazine->held)
+                spm_magazine_empty(model, magazine);
+        return NULL;
+}
+
 /** spm_magazine_kill() - it is empty, and serves nothing again. */
 void spm_magazine_kill(struct spm_magazine *magazine);
 

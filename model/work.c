@@ -124,13 +124,15 @@ void spm_work_served(struct spm_context_state *context, const struct spm_block *
                 work->early = block->positions[0];
 }
 
-/* After every change of what it is made of. */
-static void note_frees(struct spm_work *work)
+void spm_work_note(struct spm_context_state *context)
 {
-        enum spm_work_free frees = spm_work_early(work)     ? SPM_WORK_FREE_LOCKED
-                                   : spm_work_is_idle(work) ? SPM_WORK_FREE_COMPLETE
-                                                            : SPM_WORK_FREE_WAITS;
+        struct spm_work *work = &context->work;
+        enum spm_work_free frees = SPM_WORK_FREE_LOCKED;
 
+        if (spm_work_is_idle(work))
+                frees = SPM_WORK_FREE_COMPLETE;
+        else if (!spm_work_early(work) && work->crowded && context->line->magazines > 1)
+                frees = SPM_WORK_FREE_WAITS;
         atomic_store_explicit(&work->frees, (uint32_t)frees, memory_order_relaxed);
 }
 
@@ -200,7 +202,7 @@ void spm_work_missed(struct spm_work *work)
         if (!spm_work_sole(work))
                 return;
         work->eager = EAGER;
-        note_frees(work);
+        atomic_store_explicit(&work->frees, SPM_WORK_FREE_LOCKED, memory_order_relaxed);
 }
 
 /* Not the newest stamp of the sole stream, but one that a device which keeps up has passed. */
@@ -327,7 +329,7 @@ void spm_work_blur(struct spm_model *model, struct spm_context_state *context,
         end_sole(model, context, NULL, actions);
         context->work.adopted = 0;
         context->work.begun = UINT64_MAX;
-        note_frees(&context->work);
+        spm_work_note(context);
         spm_magazine_recall_legacy(model, context);
 }
 
@@ -348,7 +350,7 @@ void spm_work_settle(struct spm_model *model, struct spm_context_state *context)
         work->busy = work->late;
         if (!work->sole)
                 set_sole(work, find_sole(model, context));
-        note_frees(work);
+        spm_work_note(context);
 }
 
 /* the front door */
@@ -379,7 +381,7 @@ enum spm_status spm_context_watch(struct spm_model *model, spm_context id, bool 
         if (!context || context->gone)
                 return SPM_E_UNKNOWN;
         context->work.alone = alone;
-        note_frees(&context->work);
+        spm_work_note(context);
         stamp = begin_count(model, context, actions);
         if (stamp) {
                 struct spm_action *action = spm_action_add(actions, SPM_ACT_POLL);
@@ -413,7 +415,7 @@ enum spm_status spm_context_share(struct spm_model *model, spm_context id,
                 return SPM_E_UNKNOWN;
         context->work.alone = false;
         end_sole(model, context, NULL, actions);
-        note_frees(&context->work);
+        spm_work_note(context);
         return spm_model_finish(model, SPM_OK, actions);
 }
 
@@ -460,6 +462,6 @@ enum spm_status spm_submit(struct spm_model *model, spm_stream id, struct spm_ac
                 guard(model, context, actions);
         if (context->work.sole != sole)
                 set_sole(&context->work, sole);
-        note_frees(&context->work);
+        spm_work_note(context);
         return spm_model_finish(model, SPM_OK, actions);
 }

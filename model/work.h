@@ -27,7 +27,7 @@ struct spm_context_state;
 struct spm_stream_state;
 
 /* What a free into the context's memory is, to whoever has no lock (ripe.h). */
-enum spm_work_free { SPM_WORK_FREE_WAITS, SPM_WORK_FREE_COMPLETE, SPM_WORK_FREE_LOCKED };
+enum spm_work_free { SPM_WORK_FREE_LOCKED, SPM_WORK_FREE_COMPLETE, SPM_WORK_FREE_WAITS };
 
 struct spm_work_count {
         unsigned int streams;
@@ -54,6 +54,7 @@ struct spm_work {
          * blocks wait for that as under R2. */
         unsigned int eager;
         spm_stamp probed;        /* what was asked about then */
+        bool crowded;            /* owners of magazines keep one another waiting (ripe.h) */
         _Atomic(uint32_t) frees; /* enum spm_work_free; magazines read it without the lock */
 };
 
@@ -100,6 +101,10 @@ void spm_work_served(struct spm_context_state *context, const struct spm_block *
 /** spm_work_unguarded() - the stamp that was to tell what had been freed to @stream from its next
  * work was not to be had. @actions: to be carried out before that work is submitted. */
 void spm_work_unguarded(struct spm_stream_state *stream, struct spm_actions *actions);
+
+/** spm_work_note() - what a free is may have changed: by what has work, or by how many threads have
+ * magazines of the context's own memory, and what they have said. */
+void spm_work_note(struct spm_context_state *context);
 
 /** spm_work_settle() - the line has got on: adopt the latest count, if that proves it. */
 void spm_work_settle(struct spm_model *model, struct spm_context_state *context);

@@ -33,6 +33,7 @@ static atomic_uint epoch;
 
 /* Per thread by nature: what this thread holds. */
 static __thread uint8_t held __attribute__((tls_model("initial-exec")));
+__thread unsigned int sp_lock_waits __attribute__((tls_model("initial-exec")));
 
 static unsigned int now_word(unsigned int state)
 {
@@ -99,6 +100,7 @@ static __attribute__((noinline, cold)) void take_slowly(struct sp_lock *lock)
 {
         if (try_as(lock, HELD))
                 return;
+        sp_lock_waits++;
         while (!try_as(lock, WANTED))
                 wait_for(lock, NULL);
 }

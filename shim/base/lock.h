@@ -48,6 +48,9 @@ struct sp_lock {
 
 void sp_lock_init(struct sp_lock *lock, enum sp_lock_rank rank);
 
+/* How often this thread has slept until a lock was free. */
+extern __thread unsigned int sp_lock_waits __attribute__((tls_model("initial-exec")));
+
 void sp_lock_take(struct sp_lock *lock);
 void sp_lock_drop(struct sp_lock *lock);
 

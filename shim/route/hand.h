@@ -40,6 +40,7 @@
 #include "track/stream.h"
 
 #define SP_HANDS     16  /* streams of one thread */
+#define SP_HAND_LOOK 256 /* misses to a look at how crowded it is; a power of two */
 #define SP_HAND_PAST 512 /* of its last frees that are remembered */
 
 struct sp_hand {
@@ -47,6 +48,8 @@ struct sp_hand {
         unsigned int epoch;
         unsigned int envied;           /* times that another stream would have had this place */
         unsigned int retirements;      /* there had been so many when the magazine was made */
+        unsigned int misses;           /* of what is for cuMemAlloc: the model was asked */
+        unsigned int waits;            /* sp_lock_waits when that was looked at last */
         struct spm_magazine *magazine; /* NULL: there is none to be had */
         struct sp_context *context;    /* for cuMemAlloc in it; else NULL */
         struct sp_stream *stream;      /* else, the stream */
@@ -171,6 +174,17 @@ struct spm_magazine *sp_hand_visit(struct sp_stream *stream, spm_pool pool, unsi
 
 /** sp_hand_visit_here() - the same for cuMemAlloc in @context, the current one. */
 struct spm_magazine *sp_hand_visit_here(struct sp_context *context, unsigned int epoch);
+
+/** sp_hand_look() - the model is told if this thread has waited for others most of the time. */
+void sp_hand_look(struct sp_hand *hand);
+
+/** sp_hand_missed() - @hand stands, and has nothing. Return: as sp_hand_visit_here(). */
+static inline struct spm_magazine *sp_hand_missed(struct sp_hand *hand)
+{
+        if (++hand->misses % SP_HAND_LOOK == 0 && hand->magazine)
+                sp_hand_look(hand);
+        return hand->magazine;
+}
 
 /** sp_hands_retired() - magazines of pools were retired in the model: threads ask for others before
  * they allocate again, as the pools may have been given a layout, or be rid of it. */

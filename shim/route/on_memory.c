@@ -104,11 +104,11 @@ static inline __attribute__((always_inline)) CUresult alloc(CUdeviceptr *pointer
         context = !pointer || !size ? NULL : hand ? hand->context : sp_route_pooling_context();
         /* 2. Null, zero, no context, a capture: what is wrong with it is the driver's to say.
          * 3. A ready block, or one from fresh memory. 4. Nothing: the driver has the last word. */
-        if (!context ||
-            !(is_attended ? serve(context->sync_pool, 0, size, NULL, &block)
-                          : sp_serve(context->sync_pool, 0, size, 0,
-                                     hand ? hand->magazine : sp_hand_visit_here(context, epoch),
-                                     &block)))
+        if (!context || !(is_attended ? serve(context->sync_pool, 0, size, NULL, &block)
+                                      : sp_serve(context->sync_pool, 0, size, 0,
+                                                 hand ? sp_hand_missed(hand)
+                                                      : sp_hand_visit_here(context, epoch),
+                                                 &block)))
                 return forward_alloc(pointer, size, context != NULL);
 
         if (is_attended && sp_guards())

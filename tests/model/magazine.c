@@ -103,6 +103,17 @@ Test(magazine, what_was_freed_is_at_hand_at_once)
         }
 }
 
+/* Whoever tells of the lives of a block goes by their numbers. */
+Test(magazine, of_two_lives_the_later_one_has_the_larger_number)
+{
+        struct spm_allocation first = alloc_locked(1000), other = alloc_locked(100 * KIB), second;
+
+        cr_assert(free_at_hand(other.address));
+        cr_assert(spm_magazine_alloc(magazine, 100 * KIB, 0, &second));
+        cr_expect_gt(second.generation, first.generation);
+        cr_expect_gt(second.generation, other.generation);
+}
+
 Test(magazine, every_figure_is_exact_at_any_time)
 {
         struct spm_allocation a = alloc_locked(1000);

@@ -5,12 +5,14 @@
 
 #include "bench.h"
 
-#define BASE ((uint64_t)1 << 45)
-#define GIB  ((size_t)1 << 30)
-#define SIZE (100 * KIB) /* no slot of a slab: nothing is at hand but what was freed */
+#define BASE  ((uint64_t)1 << 45)
+#define GIB   ((size_t)1 << 30)
+#define SIZE  4096
+#define LARGE (100 * KIB)
 
 static spm_pool pool;
 static struct spm_magazine *magazine;
+static struct spm_magazine *of_another; /* thread */
 
 static void set_up(void)
 {
@@ -22,12 +24,14 @@ static void set_up(void)
         config.context = bench.context;
         pool = bench_pool(config);
         cr_assert_eq(spm_magazine_new(bench.model, pool, 0, &magazine), SPM_OK);
+        cr_assert_eq(spm_magazine_new(bench.model, pool, 0, &of_another), SPM_OK);
 }
 
 static void tear_down(void)
 {
         if (magazine)
                 spm_magazine_end(bench.model, magazine);
+        spm_magazine_end(bench.model, of_another);
         bench_tear_down();
 }
 
@@ -64,9 +68,10 @@ static bool free_at_hand(uint64_t address)
         return done;
 }
 
-/* Several streams have work: R2. */
+/* Several streams have work (R2), and threads wait for one another. */
 static void make_busy(void)
 {
+        spm_magazine_crowd(magazine);
         bench_submit(bench.s);
         bench_submit(bench.t);
 }
@@ -96,7 +101,7 @@ Test(magazine_sync, what_is_freed_beside_work_waits_for_it)
 
         make_busy();
         cr_assert(free_at_hand(a));
-        cr_expect_eq(bench_stats(pool).pending_bytes, 100 * KIB);
+        cr_expect_eq(bench_stats(pool).pending_bytes, SIZE);
         cr_expect_eq(alloc_at_hand(), 0);
         complete_all();
         cr_expect_eq(alloc_at_hand(), a);
@@ -119,31 +124,86 @@ Test(magazine_sync, what_is_freed_while_the_host_waits_waits_on)
         cr_expect_eq(alloc_at_hand(), a);
 }
 
-/* R1: what is freed is served early, and who is told of that needs the lock. */
-Test(magazine_sync, nothing_goes_in_or_out_while_one_stream_has_work)
+/* With the lock; no slot of a slab, so that nothing is ready but what was freed. */
+static uint64_t alloc_large(void)
 {
-        uint64_t a = alloc_locked(), b = alloc_locked();
+        return bench_alloc_filling(pool, 0, LARGE, magazine).address;
+}
 
+/* R1: what is freed is served early, and who is told of that needs the lock. */
+Test(magazine_sync, it_is_passed_over_while_one_stream_has_work)
+{
+        uint64_t a = alloc_large(), b = alloc_large(), first;
+        struct spm_allocation block;
+
+        spm_magazine_crowd(magazine);
         cr_assert(free_at_hand(a));
         bench_submit(bench.s);
         cr_expect_not(free_at_hand(b));
-        cr_expect_eq(alloc_at_hand(), 0);
+        cr_expect_not(spm_magazine_alloc(magazine, LARGE, 0, &block));
         bench_free(b, 0);
-        cr_expect_eq(alloc_locked(), b, "it is served early");
-        bench_submit(bench.t);
-        cr_expect_eq(alloc_at_hand(), a, "that one was complete");
+        first = alloc_large();
+        cr_expect(first == a || first == b, "what it had is the pool's");
+        cr_expect_eq(alloc_large(), first == a ? b : a, "and the other is served early");
 }
 
 /* It waits for more than its magazine knows. */
 Test(magazine_sync, what_was_served_early_is_freed_with_the_lock)
 {
-        uint64_t a = alloc_locked();
+        struct spm_actions actions;
+        uint64_t a = alloc_large();
 
         bench_submit(bench.s);
         bench_free(a, 0);
-        cr_assert_eq(alloc_locked(), a);
+        cr_assert_eq(alloc_large(), a);
+        bench_submit(bench.t);
+        complete_all();
+        cr_assert_eq(spm_context_recount(bench.model, bench.context, &actions), SPM_OK);
+        bench.device_done = true;
+        bench_do(&actions, NULL);
+        complete_all();
+        cr_assert(free_at_hand(alloc_large()), "nothing has work any more");
+        cr_expect_not(free_at_hand(a));
+}
+
+/* It would make no thread faster, and take memory. */
+Test(magazine_sync, nothing_waits_in_it_where_no_thread_waits_for_others)
+{
+        uint64_t a = alloc_locked(), b = alloc_locked();
+
+        bench_submit(bench.s);
         bench_submit(bench.t);
         cr_expect_not(free_at_hand(a));
+        spm_magazine_crowd(magazine);
+        cr_expect(free_at_hand(a));
+        spm_magazine_end(bench.model, of_another);
+        cr_expect_not(free_at_hand(b), "it is alone");
+        cr_assert_eq(spm_magazine_new(bench.model, pool, 0, &of_another), SPM_OK);
+        cr_expect(free_at_hand(b));
+}
+
+Test(magazine_sync, large_blocks_do_not_wait_in_it)
+{
+        uint64_t a = alloc_large();
+
+        make_busy();
+        cr_expect_not(free_at_hand(a));
+}
+
+Test(magazine_sync, small_blocks_are_laid_up_only_beside_work)
+{
+        uint64_t blocks[64];
+        unsigned int i;
+
+        for (i = 0; i < 64; i++)
+                blocks[i] = alloc_locked();
+        for (i = 0; i < 64; i++) /* far below the marks, so that it may rise */
+                bench_free(blocks[i], 0);
+        alloc_locked();
+        cr_expect_eq(alloc_at_hand(), 0);
+        make_busy();
+        alloc_locked();
+        cr_expect_neq(alloc_at_hand(), 0);
 }
 
 Test(magazine_sync, a_request_that_it_has_nothing_for_gives_the_pool_what_waits)
@@ -152,11 +212,10 @@ Test(magazine_sync, a_request_that_it_has_nothing_for_gives_the_pool_what_waits)
 
         make_busy();
         cr_assert(free_at_hand(a));
-        b = alloc_locked();
+        b = alloc_large();
         cr_expect_neq(b, a, "it is not complete");
         complete_all();
-        cr_expect_eq(alloc_at_hand(), 0, "it is the pool's");
-        cr_expect_eq(alloc_locked(), a);
+        cr_expect_eq(bench_stats(pool).pending_bytes, 0, "it is the pool's, and ready");
 }
 
 Test(magazine_sync, it_is_full_of_what_waits_until_that_is_flushed)
@@ -172,12 +231,12 @@ Test(magazine_sync, it_is_full_of_what_waits_until_that_is_flushed)
         cr_expect(i >= 8 && i < 64, "%u are taken", i);
         spm_magazine_flush(bench.model, magazine);
         bench_check();
-        cr_expect_eq(bench_stats(pool).pending_bytes, i * 100 * KIB, "no figure has changed");
+        cr_expect_eq(bench_stats(pool).pending_bytes, i * SIZE, "no figure has changed");
         cr_expect(free_at_hand(blocks[i]));
         /* They are stamped like any others. */
         bench_free(blocks[i + 1], 0);
         complete_all();
-        cr_expect_eq(bench_stats(pool).pending_bytes, 100 * KIB, "what is at hand");
+        cr_expect_eq(bench_stats(pool).pending_bytes, SIZE, "what is at hand");
 }
 
 Test(magazine_sync, a_capture_takes_all_out_and_stamps_it)

@@ -123,7 +123,10 @@ static void begin(struct ops *ops, struct magazine *magazine)
         static struct spm_layout layout;
         enum spm_status status;
 
-        if ((stream == TWIN_NONE && !sync) || world->pool_gone[pool] || find(ops, pool, stream))
+        if ((stream == TWIN_NONE && !sync) || world->pool_gone[pool])
+                return;
+        /* A second thread that has one of a synchronous pool is what the first is crowded by. */
+        if (find(ops, pool, stream) && (!sync || ops_choose(ops, 2)))
                 return;
         status = spm_magazine_new(world->model, world->pools[pool],
                                   sync ? 0 : world->streams[stream].id, &fresh);
@@ -134,6 +137,8 @@ static void begin(struct ops *ops, struct magazine *magazine)
                 if (status)
                         return;
                 *magazine = (struct magazine){.it = fresh, .pool = pool, .stream = stream};
+                if (ops_choose(ops, 2))
+                        spm_magazine_crowd(fresh);
                 world_trace(world, "a magazine of pool %d and stream %d", pool, stream);
         } else if (status == SPM_OK) {
                 world_fail(world, "a magazine of a pool or stream that can have none");

@@ -140,6 +140,9 @@ static bool act_record(struct world *world, const struct spm_action *action,
 
         if (!stamp)
                 return false;
+        /* While something captures, nothing could be done about it. */
+        ok = ok ||
+             (cause.frees_on_legacy && world->captures[context_number(world, action->context)]);
         if (action->stream) {
                 int stream = stream_number(world, action->stream);
 
