@@ -6,10 +6,13 @@
  * The two functions that matter come first. Their cost, when the pool has a
  * block and nothing is wrong, in counts:
  *
- *   cuMemAlloc   1 lock (the model's), 1 driver call (the current context)
- *   cuMemFree    1 lock, 0 driver calls; one of every STREAMPOOL_BATCH frees records
- *                an event, and while one stream has work and the device is behind,
- *                the next launch may (model/work.c)
+ *   cuMemAlloc   1 driver call (the current context), and 1 lock (the model's), or 0
+ *                while this thread has a block of the size at hand (hand.h)
+ *   cuMemFree    0 driver calls, and 1 lock, or 0 while nothing that was submitted can
+ *                still be running; one of every STREAMPOOL_BATCH frees records an
+ *                event, and while one stream has work and the device is behind, the
+ *                next launch may (model/work.c). Where threads have waited for one
+ *                another at the lock, small blocks take one for a number of calls
  *   the two of a pair on one stream
  *                0 locks and 0 driver calls while this thread has blocks of the size
  *                at hand (hand.h), else 2 locks (the model's);
