@@ -19,8 +19,7 @@
  *                at hand (hand.h), else 2 locks (the model's);
  *                on a default stream a driver call each, for the current context; on
  *                the legacy one 2 locks where there are streams that wait for it, and
- *                where one of them may have work two events, and a few calls around
- *                them (H6)
+ *                where one of them may have work an event and 2 driver calls each (H6)
  *
  * and no host allocation but for a slab of records now and then. A test counts
  * them: tests/shim/hot_path.c. One of SP_TICK_CALLS allocations looks at the
