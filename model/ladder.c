@@ -235,7 +235,8 @@ SPM_COLD enum spm_status spm_ladder_step(struct spm_model *model, const struct s
         case START:
                 if (spm_poll_ask(model, want, request, actions))
                         return SPM_AGAIN;
-                spm_work_missed(want->pool->work);
+                if (want->pool->work)
+                        spm_work_missed(model, want->pool->context);
                 step_to(request, POLLED);
                 return SPM_OK;
         case POLLED:

@@ -149,7 +149,7 @@ static bool may_be_unseen(const struct spm_stream_state *stream)
 static void give(struct spm_magazine *magazine, struct spm_block *block, size_t size, uint64_t user,
                  struct spm_allocation *allocation)
 {
-        if (magazine->work) {
+        if (magazine->is_sync) {
                 block->streams[0] = 0;
                 block->dep_count = 0;
         } else {
@@ -170,7 +170,7 @@ static void give(struct spm_magazine *magazine, struct spm_block *block, size_t 
         add(&magazine->made, (int64_t)size);
         spm_block_become(block, SPM_BLOCK_LIVE);
         spm_block_describe(block, allocation);
-        allocation->unseen = !magazine->work && may_be_unseen(magazine->stream);
+        allocation->unseen = !magazine->is_sync && may_be_unseen(magazine->stream);
 }
 
 /* Takes a block out of its list. */
@@ -193,7 +193,7 @@ static struct spm_block *take_out(struct spm_magazine *magazine, struct spm_bloc
  * rest is apart, so that those who are passed over do not save its registers. */
 static inline bool is_passed_over(const struct spm_magazine *magazine)
 {
-        return magazine->work && spm_ripe_now(magazine) == SPM_WORK_FREE_LOCKED;
+        return spm_ripe_now(magazine) == SPM_WORK_FREE_LOCKED;
 }
 
 static SPM_APART bool serve(struct spm_magazine *magazine, size_t size, uint64_t user,
@@ -253,7 +253,7 @@ static SPM_MAY_RACE bool is_plain(const struct spm_magazine *magazine,
 static SPM_MAY_RACE bool is_for_it(const struct spm_magazine *magazine,
                                    const struct spm_block *block, enum spm_work_free frees)
 {
-        if (!magazine->work)
+        if (!magazine->is_sync)
                 return block->streams[0] == magazine->stream_id && is_plain(magazine, block) &&
                        has_room(magazine, block);
         if (block->dep_count || frees == SPM_WORK_FREE_LOCKED)
@@ -298,7 +298,7 @@ static void keep(struct spm_magazine *magazine, struct spm_block *block, enum sp
                 spm_ripe_wait(magazine, block);
                 return;
         }
-        if (!magazine->work) {
+        if (!magazine->is_sync) {
                 block->dep_count = 1;
                 /* An event that is recorded from now on covers the free (add_end() in subject.c).
                  */
@@ -317,7 +317,7 @@ static SPM_APART bool accept(struct spm_magazine *magazine, uint64_t address, ui
 
         if (!enter(magazine))
                 return false;
-        frees = magazine->work ? spm_ripe_now(magazine) : SPM_WORK_FREE_COMPLETE;
+        frees = spm_ripe_now(magazine);
         block = find_own(magazine, address);
         if (block && take(magazine, block, address, generation, frees)) {
                 if (freed)
@@ -365,15 +365,16 @@ enum spm_status spm_magazine_new(struct spm_model *model, spm_pool pool_id, spm_
         magazine->is_fenced = model->config.fence != NULL;
         magazine->stream_id = stream->object.id;
         magazine->stream = stream;
-        magazine->work = pool->work;
+        magazine->is_sync = pool->work;
         magazine->line_id = stream->context->line->object.id;
         magazine->pool = pool;
         magazine->recalled = spm_magazine_is_barred(stream);
         magazine->next = pool->magazines;
         pool->magazines = magazine;
         stream->magazines++;
+        magazine->told = pool->work ? pool->work->frees : SPM_WORK_FREE_COMPLETE;
         if (pool->work)
-                spm_work_note(pool->context);
+                spm_work_note(model, pool->context);
         /* Its last point may have been looked at already (subject.c). */
         spm_stream_submit(stream);
         *result = magazine;
@@ -394,12 +395,12 @@ void spm_magazine_end(struct spm_model *model, struct spm_magazine *magazine)
         spm_host_free(model, magazine);
 }
 
-void spm_magazine_crowd(struct spm_magazine *magazine)
+void spm_magazine_crowd(struct spm_model *model, struct spm_magazine *magazine)
 {
-        if (!magazine->work || magazine->dead)
+        if (!magazine->is_sync || magazine->dead)
                 return;
-        magazine->work->crowded = true;
-        spm_work_note(magazine->stream->context);
+        magazine->stream->context->work.crowded = true;
+        spm_work_note(model, magazine->stream->context);
 }
 
 enum spm_status spm_magazine_retire(struct spm_model *model, spm_pool id)
@@ -417,7 +418,7 @@ static struct spm_block *next_slot(struct spm_model *model, const struct spm_mag
                                    const struct spm_want *want)
 {
         struct spm_lane *lane =
-                magazine->work ? NULL : spm_lane_find(want->pool, magazine->stream_id);
+                magazine->is_sync ? NULL : spm_lane_find(want->pool, magazine->stream_id);
         struct spm_block *slot = lane ? lane->slots[want->klass] : NULL;
 
         if (slot && is_plain(magazine, slot)) {
@@ -451,14 +452,14 @@ static void fill(struct spm_model *model, struct spm_magazine *magazine,
  */
 static bool may_lay_up(const struct spm_magazine *magazine, size_t size)
 {
-        return !magazine->work ||
+        return !magazine->is_sync ||
                (size <= SPM_RIPE_MAX && spm_ripe_now(magazine) == SPM_WORK_FREE_WAITS);
 }
 
 static bool is_for(const struct spm_magazine *magazine, const struct spm_want *want)
 {
         return !magazine->dead && magazine->pool == want->pool &&
-               (magazine->work || magazine->stream == want->stream) &&
+               (magazine->is_sync || magazine->stream == want->stream) &&
                !spm_magazine_is_barred(magazine->stream);
 }
 

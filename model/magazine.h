@@ -51,6 +51,7 @@ struct spm_magazine {
         /* Between the owner and whoever recalls. */
         _Atomic(uint32_t) inside;
         _Atomic(uint32_t) recalled;
+        _Atomic(uint32_t) told; /* enum spm_work_free: of its context, as the owner is to know it */
 
         struct spm_model *model;
         bool is_fenced; /* who recalls makes the owner's thread pass a barrier */
@@ -61,7 +62,7 @@ struct spm_magazine {
         spm_stream line_id;              /* of its context */
         spm_stream legacy_id;            /* likewise, when the owner was last here with the lock */
         struct spm_stream_state *stream; /* of a synchronous pool: its context's line */
-        struct spm_work *work;           /* of a synchronous pool (ripe.h); else NULL */
+        bool is_sync;                    /* of such a pool (ripe.h) */
         struct spm_pool_state *pool;
         struct spm_area *areas[2];
         uint64_t generation; /* the next to give */

@@ -210,7 +210,7 @@ static void give_back(struct spm_model *model, struct spm_magazine *magazine,
         spm_block_become(block, SPM_BLOCK_LOOSE);
         if (block->dep_count)
                 spm_block_wait(model, block, magazine->stream, block->positions[0]);
-        if (block->dep_count && magazine->work)
+        if (block->dep_count && magazine->is_sync)
                 magazine->stream->context->unstamped = true;
         spm_limbo_put(model, block);
 }
@@ -284,13 +284,28 @@ bool spm_magazine_recall(struct spm_model *model, struct spm_pool_state *pool)
         return any;
 }
 
+void spm_magazine_tell(struct spm_model *model, const struct spm_context_state *context)
+{
+        struct spm_pool_state *pool;
+        struct spm_magazine *magazine;
+
+        for (pool = context->line->magazines ? spm_pool_first(model) : NULL; pool;
+             pool = spm_pool_next(pool))
+                for (magazine = pool->work == &context->work ? pool->magazines : NULL; magazine;
+                     magazine = magazine->next)
+                        atomic_store_explicit(&magazine->told, context->work.frees,
+                                              memory_order_relaxed);
+}
+
 void spm_magazine_kill(struct spm_magazine *magazine)
 {
+        struct spm_context_state *context = magazine->stream->context;
+
         magazine->dead = true;
         magazine->stream->magazines--;
-        if (magazine->work)
-                spm_work_note(magazine->stream->context);
         magazine->stream = NULL;
+        if (magazine->is_sync)
+                spm_work_note(magazine->model, context);
 }
 
 void spm_magazine_recall_stream(struct spm_model *model, struct spm_stream_state *stream, bool ends)

@@ -58,6 +58,9 @@ void spm_magazine_recall_stream(struct spm_model *model, struct spm_stream_state
  * beside it from now on. */
 void spm_magazine_recall_legacy(struct spm_model *model, struct spm_context_state *context);
 
+/** spm_magazine_tell() - those of the context's own memory: what a free into it is now. */
+void spm_magazine_tell(struct spm_model *model, const struct spm_context_state *context);
+
 /** spm_magazine_abandon() - the pool is about to end, or to get a layout: its magazines are empty
  * and serve nothing. */
 void spm_magazine_abandon(struct spm_model *model, struct spm_pool_state *pool);

@@ -37,13 +37,13 @@
 #include "subject.h"
 #include "work.h"
 
-/* Of these, what several threads have at hand is little: a slab of them has 64 KiB. */
 #define SPM_RIPE_MAX ((size_t)8 << 10)
 
+/** spm_ripe_now() - what a free is. Also for whoever is not inside: what is said here is the
+ * magazine's own, and outlives its context. */
 static inline enum spm_work_free spm_ripe_now(const struct spm_magazine *magazine)
 {
-        return (enum spm_work_free)atomic_load_explicit(&magazine->work->frees,
-                                                        memory_order_relaxed);
+        return (enum spm_work_free)atomic_load_explicit(&magazine->told, memory_order_relaxed);
 }
 
 /** spm_ripe_may_wait() - is it one that may wait here, and is there room? */

@@ -124,7 +124,7 @@ void spm_work_served(struct spm_context_state *context, const struct spm_block *
                 work->early = block->positions[0];
 }
 
-void spm_work_note(struct spm_context_state *context)
+void spm_work_note(struct spm_model *model, struct spm_context_state *context)
 {
         struct spm_work *work = &context->work;
         enum spm_work_free frees = SPM_WORK_FREE_LOCKED;
@@ -133,7 +133,10 @@ void spm_work_note(struct spm_context_state *context)
                 frees = SPM_WORK_FREE_COMPLETE;
         else if (!spm_work_early(work) && work->crowded && context->line->magazines > 1)
                 frees = SPM_WORK_FREE_WAITS;
-        atomic_store_explicit(&work->frees, (uint32_t)frees, memory_order_relaxed);
+        if (work->frees == frees)
+                return;
+        work->frees = frees;
+        spm_magazine_tell(model, context);
 }
 
 /* the sole stream */
@@ -197,12 +200,12 @@ static bool is_worth_a_stamp(const struct spm_model *model, const struct spm_wor
         return false;
 }
 
-void spm_work_missed(struct spm_work *work)
+void spm_work_missed(struct spm_model *model, struct spm_context_state *context)
 {
-        if (!spm_work_sole(work))
+        if (!context->work.sole)
                 return;
-        work->eager = EAGER;
-        atomic_store_explicit(&work->frees, SPM_WORK_FREE_LOCKED, memory_order_relaxed);
+        context->work.eager = EAGER;
+        spm_work_note(model, context);
 }
 
 /* Not the newest stamp of the sole stream, but one that a device which keeps up has passed. */
@@ -329,7 +332,7 @@ void spm_work_blur(struct spm_model *model, struct spm_context_state *context,
         end_sole(model, context, NULL, actions);
         context->work.adopted = 0;
         context->work.begun = UINT64_MAX;
-        spm_work_note(context);
+        spm_work_note(model, context);
         spm_magazine_recall_legacy(model, context);
 }
 
@@ -350,7 +353,7 @@ void spm_work_settle(struct spm_model *model, struct spm_context_state *context)
         work->busy = work->late;
         if (!work->sole)
                 set_sole(work, find_sole(model, context));
-        spm_work_note(context);
+        spm_work_note(model, context);
 }
 
 /* the front door */
@@ -381,7 +384,7 @@ enum spm_status spm_context_watch(struct spm_model *model, spm_context id, bool 
         if (!context || context->gone)
                 return SPM_E_UNKNOWN;
         context->work.alone = alone;
-        spm_work_note(context);
+        spm_work_note(model, context);
         stamp = begin_count(model, context, actions);
         if (stamp) {
                 struct spm_action *action = spm_action_add(actions, SPM_ACT_POLL);
@@ -415,7 +418,7 @@ enum spm_status spm_context_share(struct spm_model *model, spm_context id,
                 return SPM_E_UNKNOWN;
         context->work.alone = false;
         end_sole(model, context, NULL, actions);
-        spm_work_note(context);
+        spm_work_note(model, context);
         return spm_model_finish(model, SPM_OK, actions);
 }
 
@@ -462,6 +465,6 @@ enum spm_status spm_submit(struct spm_model *model, spm_stream id, struct spm_ac
                 guard(model, context, actions);
         if (context->work.sole != sole)
                 set_sole(&context->work, sole);
-        spm_work_note(context);
+        spm_work_note(model, context);
         return spm_model_finish(model, SPM_OK, actions);
 }

@@ -17,7 +17,6 @@
  * before.
  */
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <streampool/model.h>
@@ -26,7 +25,7 @@ struct spm_block;
 struct spm_context_state;
 struct spm_stream_state;
 
-/* What a free into the context's memory is, to whoever has no lock (ripe.h). */
+/* What a free into the context's memory is, to the owner of a magazine (ripe.h). */
 enum spm_work_free { SPM_WORK_FREE_LOCKED, SPM_WORK_FREE_COMPLETE, SPM_WORK_FREE_WAITS };
 
 struct spm_work_count {
@@ -53,9 +52,9 @@ struct spm_work {
          * it is asked whether it still is. While it is 0, memory is complete soon enough, and
          * blocks wait for that as under R2. */
         unsigned int eager;
-        spm_stamp probed;        /* what was asked about then */
-        bool crowded;            /* owners of magazines keep one another waiting (ripe.h) */
-        _Atomic(uint32_t) frees; /* enum spm_work_free; magazines read it without the lock */
+        spm_stamp probed; /* what was asked about then */
+        bool crowded;     /* owners of magazines keep one another waiting (ripe.h) */
+        enum spm_work_free frees;
 };
 
 /** spm_work_sole() - the stream that memory of a pool is served to; NULL: to anybody.
@@ -73,7 +72,7 @@ static inline struct spm_stream_state *spm_work_early(const struct spm_work *wor
 
 /** spm_work_missed() - of what a request could have had nothing was complete, and the device was
  * asked. */
-void spm_work_missed(struct spm_work *work);
+void spm_work_missed(struct spm_model *model, struct spm_context_state *context);
 
 /** spm_work_relies_on() - has the sole stream's order to do with @stream, as long as that is there?
  */
@@ -103,8 +102,8 @@ void spm_work_served(struct spm_context_state *context, const struct spm_block *
 void spm_work_unguarded(struct spm_stream_state *stream, struct spm_actions *actions);
 
 /** spm_work_note() - what a free is may have changed: by what has work, or by how many threads have
- * magazines of the context's own memory, and what they have said. */
-void spm_work_note(struct spm_context_state *context);
+ * magazines of the context's own memory, and what they have said. The magazines are told. */
+void spm_work_note(struct spm_model *model, struct spm_context_state *context);
 
 /** spm_work_settle() - the line has got on: adopt the latest count, if that proves it. */
 void spm_work_settle(struct spm_model *model, struct spm_context_state *context);

@@ -58,7 +58,7 @@ void spm_magazine_flush(struct spm_model *model, struct spm_magazine *magazine);
 /** spm_magazine_crowd() - under the lock, by its owner, who has waited for other threads there
  * again and again. From now on the magazines of a SYNC pool take what waits to be complete, too,
  * while several threads have them; else that goes to the pool, under the lock. */
-void spm_magazine_crowd(struct spm_magazine *magazine);
+void spm_magazine_crowd(struct spm_model *model, struct spm_magazine *magazine);
 
 /** spm_magazine_retire() - under the lock: all magazines of a pool are emptied and serve nothing
  * any more, so that it can have a layout. Their owners may call them still, and end them. Return:

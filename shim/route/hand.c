@@ -135,8 +135,7 @@ struct spm_magazine *sp_hand_visit_here(struct sp_context *context, unsigned int
 void sp_hand_look(struct sp_hand *hand)
 {
         if (sp_lock_waits - hand->waits >= SP_HAND_LOOK / 4) {
-                (void)sp_model_enter();
-                spm_magazine_crowd(hand->magazine);
+                spm_magazine_crowd(sp_model_enter(), hand->magazine);
                 sp_model_leave();
         }
         hand->waits = sp_lock_waits;

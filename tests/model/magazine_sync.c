@@ -71,7 +71,7 @@ static bool free_at_hand(uint64_t address)
 /* Several streams have work (R2), and threads wait for one another. */
 static void make_busy(void)
 {
-        spm_magazine_crowd(magazine);
+        spm_magazine_crowd(bench.model, magazine);
         bench_submit(bench.s);
         bench_submit(bench.t);
 }
@@ -136,7 +136,7 @@ Test(magazine_sync, it_is_passed_over_while_one_stream_has_work)
         uint64_t a = alloc_large(), b = alloc_large(), first;
         struct spm_allocation block;
 
-        spm_magazine_crowd(magazine);
+        spm_magazine_crowd(bench.model, magazine);
         cr_assert(free_at_hand(a));
         bench_submit(bench.s);
         cr_expect_not(free_at_hand(b));
@@ -174,7 +174,7 @@ Test(magazine_sync, nothing_waits_in_it_where_no_thread_waits_for_others)
         bench_submit(bench.s);
         bench_submit(bench.t);
         cr_expect_not(free_at_hand(a));
-        spm_magazine_crowd(magazine);
+        spm_magazine_crowd(bench.model, magazine);
         cr_expect(free_at_hand(a));
         spm_magazine_end(bench.model, of_another);
         cr_expect_not(free_at_hand(b), "it is alone");
@@ -280,6 +280,7 @@ Test(magazine_sync, of_its_own_kind_of_pool_and_for_no_stream)
 Test(magazine_sync, a_context_that_ends_takes_it_along)
 {
         uint64_t a = alloc_locked();
+        struct spm_allocation block;
         struct spm_actions actions;
 
         make_busy();
@@ -287,6 +288,7 @@ Test(magazine_sync, a_context_that_ends_takes_it_along)
         while (spm_context_remove(bench.model, bench.context, &actions) == SPM_AGAIN)
                 ;
         cr_expect_not(spm_magazine_free(magazine, a, 0, NULL));
+        cr_expect_not(spm_magazine_alloc(magazine, SIZE, 0, &block));
         spm_magazine_end(bench.model, magazine);
         magazine = NULL;
 }

@@ -59,7 +59,6 @@ MAY_BE_ATOMIC = {
     "model/record.h",
     "model/ripe.h",
     "model/subject.h",
-    "model/work.h",
 }
 MODEL_SYMBOLS = re.compile(
     r"^(spm_\w+|malloc|calloc|realloc|free|abort|qsort|bsearch"

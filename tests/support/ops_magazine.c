@@ -138,7 +138,7 @@ static void begin(struct ops *ops, struct magazine *magazine)
                         return;
                 *magazine = (struct magazine){.it = fresh, .pool = pool, .stream = stream};
                 if (ops_choose(ops, 2))
-                        spm_magazine_crowd(fresh);
+                        spm_magazine_crowd(world->model, fresh);
                 world_trace(world, "a magazine of pool %d and stream %d", pool, stream);
         } else if (status == SPM_OK) {
                 world_fail(world, "a magazine of a pool or stream that can have none");
