@@ -273,9 +273,12 @@ enum spm_status spm_stamp_recorded(struct spm_model *model, spm_stamp stamp, boo
         const struct spm_stamp_state *asked = spm_stamp_pending(model, stamp);
         struct spm_stream_state *unguarded = !ok && asked && asked->guards ? asked->stream : NULL;
         struct spm_stream_state *owed = !ok && asked && asked->is_owed ? asked->stream : NULL;
-        enum spm_status status = spm_stamp_answer(model, stamp, ok);
+        enum spm_status status;
 
         actions->count = 0;
+        if (asked)
+                spm_work_recorded(asked, ok);
+        status = spm_stamp_answer(model, stamp, ok);
         if (unguarded && status == SPM_OK)
                 spm_work_unguarded(unguarded, actions);
         if (owed && status == SPM_OK)
@@ -286,6 +289,10 @@ enum spm_status spm_stamp_recorded(struct spm_model *model, spm_stamp stamp, boo
 enum spm_status spm_stamp_done(struct spm_model *model, spm_stamp stamp,
                                struct spm_actions *actions)
 {
+        const struct spm_stamp_state *passed = spm_stamp_pending(model, stamp);
+
         actions->count = 0;
+        if (passed)
+                spm_work_passed(passed);
         return spm_model_finish(model, spm_stamp_passed(model, stamp), actions);
 }

@@ -331,6 +331,7 @@ void spm_work_blur(struct spm_model *model, struct spm_context_state *context,
 {
         end_sole(model, context, NULL, actions);
         context->work.adopted = 0;
+        context->work.counting = 0;
         context->work.begun = UINT64_MAX;
         spm_work_note(model, context);
         spm_magazine_recall_legacy(model, context);
@@ -358,7 +359,12 @@ void spm_work_settle(struct spm_model *model, struct spm_context_state *context)
 
 /* the front door */
 
-/* The count that begins is relied on when a stamp recorded after its beginning is done. */
+/*
+ * The count that begins is relied on when a stamp recorded after its beginning is done. Until the
+ * caller has recorded it somebody may be about to submit who relies on an older count, so a look
+ * at the context that began before then proves nothing, be it another stamp or a wait of the
+ * program's.
+ */
 static struct spm_stamp_state *
 begin_count(struct spm_model *model, struct spm_context_state *context, struct spm_actions *actions)
 {
@@ -370,8 +376,32 @@ begin_count(struct spm_model *model, struct spm_context_state *context, struct s
         if (!work->adopted)
                 spm_magazine_recall_legacy(model, context);
         stamp = spm_stamp_ask(model, context->line, true, actions);
-        work->begun = stamp ? stamp->position : spm_stream_submit(context->line);
+        work->counting = stamp ? stamp->object.id : 0;
+        work->begun = UINT64_MAX;
         return stamp;
+}
+
+static struct spm_work *counted_by(const struct spm_stamp_state *stamp)
+{
+        struct spm_work *work = &stamp->stream->context->work;
+
+        return stamp->object.id == work->counting ? work : NULL;
+}
+
+void spm_work_recorded(const struct spm_stamp_state *stamp, bool ok)
+{
+        struct spm_work *work = counted_by(stamp);
+
+        if (work && ok && stamp->status == SPM_STAMP_ASKED)
+                work->begun = spm_stream_submit(stamp->stream->context->line);
+}
+
+void spm_work_passed(const struct spm_stamp_state *stamp)
+{
+        struct spm_work *work = counted_by(stamp);
+
+        if (work && stamp->status == SPM_STAMP_RECORDED)
+                work->begun = stamp->position;
 }
 
 enum spm_status spm_context_watch(struct spm_model *model, spm_context id, bool alone,

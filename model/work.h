@@ -23,6 +23,7 @@
 
 struct spm_block;
 struct spm_context_state;
+struct spm_stamp_state;
 struct spm_stream_state;
 
 /* What a free into the context's memory is, to the owner of a magazine (ripe.h). */
@@ -39,7 +40,8 @@ struct spm_work_count {
 struct spm_work {
         uint32_t epoch;                /* of the latest count; 0: nothing is announced */
         uint32_t adopted;              /* of the count that is relied on; 0: none yet */
-        uint64_t begun;                /* the line's point at which the latest count began */
+        spm_stamp counting;            /* the stamp of the latest count; 0: it has none */
+        uint64_t begun;                /* the line's point that proves it, once that is recorded */
         struct spm_work_count busy;    /* since the adopted count began */
         struct spm_work_count late;    /* since the latest one began */
         bool alone;                    /* memory is touched by the context's own streams only */
@@ -104,6 +106,11 @@ void spm_work_unguarded(struct spm_stream_state *stream, struct spm_actions *act
 /** spm_work_note() - what a free is may have changed: by what has work, or by how many threads have
  * magazines of the context's own memory, and what they have said. The magazines are told. */
 void spm_work_note(struct spm_model *model, struct spm_context_state *context);
+
+/** spm_work_recorded() - the caller has recorded a stamp of the whole context, or could not;
+ * spm_work_passed(): and that is done. The count that began with it can be proved by that. */
+void spm_work_recorded(const struct spm_stamp_state *stamp, bool ok);
+void spm_work_passed(const struct spm_stamp_state *stamp);
 
 /** spm_work_settle() - the line has got on: adopt the latest count, if that proves it. */
 void spm_work_settle(struct spm_model *model, struct spm_context_state *context);

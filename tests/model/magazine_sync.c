@@ -292,3 +292,74 @@ Test(magazine_sync, a_context_that_ends_takes_it_along)
         spm_magazine_end(bench.model, magazine);
         magazine = NULL;
 }
+
+/* Until its stamp is recorded, what was announced before still counts: somebody may be about to
+ * submit who relies on that. Another wait does not prove that he is not. */
+Test(magazine_sync, a_count_whose_stamp_is_not_recorded_yet_proves_nothing)
+{
+        uint64_t a = alloc_locked();
+        struct spm_actions recount;
+
+        make_busy();
+        cr_assert_eq(spm_context_recount(bench.model, bench.context, &recount), SPM_OK);
+        complete_all();
+        /* Now a thread submits that has announced it before the count began. */
+        cr_assert(free_at_hand(a));
+        cr_expect_eq(alloc_at_hand(), 0);
+        bench_do(&recount, NULL);
+        cr_expect_eq(alloc_at_hand(), 0);
+        complete_all();
+        cr_expect_eq(alloc_at_hand(), a);
+}
+
+/* Likewise a wait that began before, and ends later. */
+Test(magazine_sync, nor_does_a_wait_that_began_before_it_was)
+{
+        struct spm_scope scope = {SPM_SCOPE_CONTEXT, bench.context};
+        uint64_t a = alloc_locked();
+        struct spm_actions recount, actions;
+        struct spm_ticket ticket;
+
+        make_busy();
+        cr_assert_eq(spm_context_recount(bench.model, bench.context, &recount), SPM_OK);
+        cr_assert_eq(spm_sync_begin(bench.model, scope, &ticket), SPM_OK);
+        bench_do(&recount, NULL);
+        spm_sync_end(bench.model, &ticket, SPM_SYNC_WAIT, true, &actions);
+        cr_assert(free_at_hand(a));
+        cr_expect_eq(alloc_at_hand(), 0);
+        complete_all();
+        cr_expect_eq(alloc_at_hand(), a);
+}
+
+/* Its own stamp does, and so does a wait that begins later. */
+Test(magazine_sync, after_a_count_that_is_proved_what_is_freed_is_complete)
+{
+        uint64_t a = alloc_locked();
+        struct spm_actions recount;
+
+        make_busy();
+        cr_assert_eq(spm_context_recount(bench.model, bench.context, &recount), SPM_OK);
+        bench_do(&recount, NULL);
+        complete_all();
+        cr_assert(free_at_hand(a));
+        cr_expect_eq(alloc_at_hand(), a);
+}
+
+/* Somebody was about to submit, and the caller has noticed. */
+Test(magazine_sync, nor_does_the_stamp_of_a_count_that_was_given_up)
+{
+        uint64_t a = alloc_locked();
+        struct spm_actions recount, actions;
+
+        make_busy();
+        cr_assert_eq(spm_context_recount(bench.model, bench.context, &recount), SPM_OK);
+        cr_assert_eq(spm_context_blur(bench.model, bench.context, &actions), SPM_OK);
+        bench_do(&recount, NULL);
+        cr_assert_eq(spm_stamp_done(bench.model, bench.stamp, &actions), SPM_OK);
+        cr_assert(free_at_hand(a));
+        cr_expect_eq(alloc_at_hand(), 0);
+        complete_all();
+        cr_expect_eq(alloc_at_hand(), a);
+        cr_assert(free_at_hand(a));
+        cr_expect_eq(alloc_at_hand(), 0, "until it is counted anew");
+}
