@@ -290,6 +290,10 @@ static bool take(const struct spm_magazine *magazine, struct spm_block *block, u
 static void keep(struct spm_magazine *magazine, struct spm_block *block, enum spm_work_free frees)
 {
         block->fresh = false;
+        /* What is served at an address later has a greater generation: by that it is told which
+         * life was the last. Those that are left to give are too old. */
+        if (block->generation >= magazine->generation)
+                magazine->generation = magazine->generation_end;
         add(&magazine->used, -(int64_t)block->requested);
         add(&magazine->rounded, -(int64_t)block->size);
         add(&magazine->live, -1);
@@ -463,8 +467,7 @@ static bool is_for(const struct spm_magazine *magazine, const struct spm_want *w
                !spm_magazine_is_barred(magazine->stream);
 }
 
-/* Also where others have taken some since: of two lives of a block the later one has the larger
- * number, as far as one thread makes them, and whoever tells of them goes by that. */
+/* Greater ones than whatever was served with the lock. */
 static void renew(struct spm_model *model, struct spm_magazine *magazine)
 {
         if (magazine->generation != magazine->generation_end &&

@@ -95,6 +95,30 @@ Test(magazine_sync, what_was_freed_is_at_hand_at_once_where_nothing_has_work)
         cr_expect_not(free_at_hand(a), "twice");
 }
 
+/* The report tells by that which life of an address was the last. */
+Test(magazine_sync, what_is_served_at_an_address_later_has_a_greater_generation)
+{
+        struct spm_allocation first = bench_alloc_filling(pool, 0, SIZE, magazine), later;
+        struct spm_allocation locked = bench_alloc_filling(pool, 0, SIZE, NULL);
+        struct spm_magazine *other;
+
+        cr_assert_eq(spm_magazine_new(bench.model, pool, 0, &other), SPM_OK);
+        cr_assert(free_at_hand(locked.address));
+        later = bench_alloc_filling(pool, 0, SIZE, magazine);
+        cr_expect_eq(later.address, locked.address);
+        cr_expect_gt(later.generation, locked.generation);
+        cr_assert(spm_magazine_free(other, later.address, 0, NULL));
+        locked = bench_alloc_filling(pool, 0, SIZE, other);
+        cr_expect_eq(locked.address, later.address);
+        cr_expect_gt(locked.generation, later.generation);
+        cr_assert(free_at_hand(locked.address));
+        later = bench_alloc_filling(pool, 0, SIZE, magazine);
+        cr_expect_eq(later.address, locked.address);
+        cr_expect_gt(later.generation, locked.generation);
+        cr_assert(free_at_hand(first.address));
+        spm_magazine_end(bench.model, other);
+}
+
 Test(magazine_sync, what_is_freed_beside_work_waits_for_it)
 {
         uint64_t a = alloc_locked();

@@ -23,6 +23,7 @@ static _Atomic(uint64_t) behind[STREAMS][STREAMS]; /* the first waits for so muc
 static _Atomic(uint64_t) stamps[STAMPS][STREAMS];
 static _Atomic(spm_stamp) stamp_names[STAMPS];
 static _Atomic(uint32_t) owners[UNITS];
+static _Atomic(uint64_t) lives[UNITS]; /* the generation of the latest */
 static _Atomic(uint64_t) touched[UNITS][STREAMS];
 
 void device_fail(const char *format, ...)
@@ -140,6 +141,8 @@ void device_hand(const struct spm_allocation *block, uint32_t from, uint32_t to)
 
                 if (was != from)
                         device_fail("%" PRIx64 " is %u's, not %u's", block->address, was, from);
+                if (!from && atomic_exchange(&lives[at], block->generation) >= block->generation)
+                        device_fail("%" PRIx64 " has had a later generation", block->address);
         }
 }
 
