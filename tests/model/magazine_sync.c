@@ -104,6 +104,7 @@ Test(magazine_sync, what_is_served_at_an_address_later_has_a_greater_generation)
 
         cr_assert_eq(spm_magazine_new(bench.model, pool, 0, &other), SPM_OK);
         cr_assert(free_at_hand(locked.address));
+        cr_expect_eq(alloc_at_hand(), 0, "those it could give are older");
         later = bench_alloc_filling(pool, 0, SIZE, magazine);
         cr_expect_eq(later.address, locked.address);
         cr_expect_gt(later.generation, locked.generation);
