@@ -25,7 +25,8 @@
  * by one that the program has put before it. Who submits it announces it first, with the lock,
  * unless it was announced in this count; so the owner sees that the context has work, and, if it
  * sees the end of the line as it was when the line was looked at last, that this look came before
- * the free.
+ * the free. That the end is no older than the work before the free rests on the driver, too: it
+ * takes a lock for whoever submits, and for whoever looks.
  */
 
 #include <stdatomic.h>

@@ -74,8 +74,7 @@ static void renew(struct worker *worker)
         worker->magazine = NULL;
         if (spm_magazine_new(caller.model, caller.pool, 0, &worker->magazine) != SPM_OK)
                 device_fail("no magazine");
-        /* In some contexts no block waits in one. */
-        if (atomic_load(&caller.life) % 4)
+        else if (atomic_load(&caller.life) % 4) /* in some contexts no block waits in one */
                 spm_magazine_crowd(caller.model, worker->magazine);
         worker->life = atomic_load(&caller.life);
         pthread_mutex_unlock(&caller.lock);
