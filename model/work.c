@@ -464,13 +464,23 @@ enum spm_status spm_context_blur(struct spm_model *model, spm_context id,
         return spm_model_finish(model, SPM_OK, actions);
 }
 
+/* Each allocation there asks for an event, for streams that may have had no work for long (H6). */
+static bool is_trap_in_use(const struct spm_context_state *context)
+{
+        const struct spm_stream_state *legacy = context->legacy_stream;
+
+        return legacy && legacy->allocated && spm_work_is_trapped(legacy);
+}
+
 bool spm_context_is_crowded(const struct spm_model *model, spm_context id)
 {
         const struct spm_context_state *context = spm_subject_context(model, id);
         const struct spm_work *work = context ? &context->work : NULL;
 
-        return work && work->epoch && work->alone && !work->sole && !context->captures &&
-               (!work->adopted || work->busy.streams);
+        if (!work || !work->epoch || context->captures)
+                return false;
+        return is_trap_in_use(context) ||
+               (work->alone && !work->sole && (!work->adopted || work->busy.streams));
 }
 
 enum spm_status spm_submit(struct spm_model *model, spm_stream id, struct spm_actions *actions)

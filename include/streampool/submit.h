@@ -94,7 +94,8 @@ enum spm_status spm_context_blur(struct spm_model *model, spm_context context,
                                  struct spm_actions *actions);
 
 /** spm_context_is_crowded() - may several streams have work, so that spm_context_recount() could
- * help? False for one that is unknown, not watched, or not alone. */
+ * help? False for one that is unknown or not watched; of one that is not alone only where the
+ * legacy stream is allocated on, which costs an event then (H6). */
 bool spm_context_is_crowded(const struct spm_model *model, spm_context context);
 
 #pragma GCC visibility pop

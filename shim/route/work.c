@@ -89,23 +89,17 @@ static void blur(struct sp_context *context)
         sp_perform(&actions, NULL);
 }
 
-/* Of a default stream in other contexts we do not hear. */
-static void blur_others(const struct sp_context *context)
+void sp_work_blur(void)
 {
         for (struct sp_context *each = sp_context_each(NULL); each; each = sp_context_each(each))
-                if (each != context && !atomic_load(&each->gone))
+                if (!atomic_load(&each->gone))
                         blur(each);
 }
 
-void sp_work_blur(void)
-{
-        blur_others(NULL);
-}
-
-/* With several contexts all are shared, and a default stream is told only where it was seen. */
+/* With several contexts all are shared. */
 static void part(void)
 {
-        sp_submit_watch(NULL);
+        sp_submit_part();
         sp_work_share(NULL);
 }
 
@@ -183,10 +177,10 @@ static bool tell(CUstream handle)
         if (sp_is_capturing())
                 return false;
         stream = sp_stream_of(handle);
-        if (!stream || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
-                blur_others(stream ? stream->context : NULL);
-        if (!stream)
+        if (!stream) {
+                sp_work_blur();
                 return false;
+        }
         if (!only_context())
                 part();
         spm_submit(sp_model_enter(), stream->model, &actions);

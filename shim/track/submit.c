@@ -33,6 +33,7 @@ bool (*sp_submit_tell)(CUstream handle);
 atomic_uint sp_submit_telling, sp_submit_fresh;
 static atomic_uintptr_t *_Atomic recent[RECENT];
 _Atomic(CUcontext) sp_submit_context;
+static atomic_bool is_parted; /* default streams have a mark in each context */
 
 __thread struct sp_submitter *sp_submitter __attribute__((tls_model("initial-exec")));
 
@@ -133,41 +134,63 @@ static bool is_elsewhere(enum sp_submit_class class)
                 current != only);
 }
 
-static bool is_known(CUstream handle)
+/*
+ * What the mark of a stream says. The sum of a default stream and a context is no other one's
+ * handle, as contexts are objects of the driver, and so aligned. 0: it cannot be told which stream
+ * is meant.
+ */
+static uintptr_t key_of(CUstream handle)
+{
+        CUcontext current;
+
+        if ((handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) ||
+            !atomic_load(&is_parted))
+                return (uintptr_t)handle;
+        if (sp_driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current)
+                return 0;
+        return (uintptr_t)handle + (uintptr_t)current;
+}
+
+static bool is_known(CUstream handle, uintptr_t key)
 {
         const struct sp_submitter *self = sp_submitter;
 
         if (handle != CU_STREAM_PER_THREAD)
-                return is_marked((uintptr_t)handle);
-        return self && self->told_epoch == atomic_load(&epoch);
+                return key && is_marked(key);
+        return key && self && self->told_key == key && self->told_epoch == atomic_load(&epoch);
 }
 
 /* If marks were forgotten while it was told, it is to be told again. */
-static void make_known(CUstream handle, unsigned int since)
+static void make_known(CUstream handle, uintptr_t key, unsigned int since)
 {
         struct sp_submitter *self = sp_submitter;
 
         if (handle == CU_STREAM_PER_THREAD) {
-                if (self)
+                if (self) {
+                        self->told_key = key;
                         self->told_epoch = since;
+                }
                 atomic_fetch_add(&sp_submit_fresh, 1);
                 return;
         }
-        set_mark((uintptr_t)handle);
+        set_mark(key);
         if (atomic_load(&epoch) != since)
-                drop_mark((uintptr_t)handle);
+                drop_mark(key);
 }
 
 void sp_submit_slow(CUstream handle, enum sp_submit_class class)
 {
         unsigned int since;
+        uintptr_t key;
 
-        if (!is_elsewhere(class) && is_known(handle))
+        if (!is_elsewhere(class) && is_known(handle, key_of(handle)))
                 return;
         atomic_fetch_add(&sp_submit_telling, 1);
         since = atomic_load(&epoch);
-        if (!sp_submit_tell || sp_submit_tell(handle))
-                make_known(handle, since);
+        /* After that: who parts contexts begins an epoch later. */
+        key = key_of(handle);
+        if ((!sp_submit_tell || sp_submit_tell(handle)) && key)
+                make_known(handle, key, since);
         atomic_fetch_sub(&sp_submit_telling, 1);
 }
 
@@ -218,6 +241,15 @@ void sp_submit_forget_stream(CUstream handle)
 void sp_submit_watch(CUcontext only)
 {
         atomic_store(&sp_submit_context, only);
+}
+
+void sp_submit_part(void)
+{
+        sp_submit_watch(NULL);
+        if (atomic_exchange(&is_parted, true))
+                return;
+        /* Those that a default stream has are of no context. */
+        sp_submit_forget();
 }
 
 bool sp_submit_quiesce(void)

@@ -21,10 +21,13 @@
  * fences nothing.
  *
  * CU_STREAM_LEGACY is another stream in every context, and CU_STREAM_PER_THREAD in
- * every thread as well. A launch on either is told once, whichever context is
- * current: it touches memory of its own context only, and what follows from a second
- * one is said when that is seen (route/work.c). A copy may touch memory of any, so
- * while there is only one it looks whether that is still so.
+ * every thread as well. While there is one context, a launch on either is told once,
+ * whichever is current: it touches memory of its own context only, and what follows
+ * from a second one is said when that is seen (route/work.c). A copy may touch memory
+ * of any, so it looks whether there is still only one. Once there are several, what is
+ * submitted on a default stream looks which context is current, and that is part of
+ * its mark: a driver call for each, but else nobody could tell the stream of one
+ * context from that of another, and none would ever be known to have no work.
  */
 
 #include <stdatomic.h>
@@ -62,6 +65,7 @@ struct sp_submitter {
         atomic_uint inside; /* calls it is in: a callback of the driver's may submit, too */
 
         unsigned int told_epoch; /* when its per-thread stream was; 0 is never */
+        uintptr_t told_key;      /* which one, as a mark says it */
 } __attribute__((aligned(64)));
 
 /* Per thread, because it says which one this is; initial-exec, so that reading it is one load. */
@@ -158,6 +162,10 @@ bool sp_submit_quiesce(void);
  * A submission that has begun already may not look at it: see sp_submit_quiesce().
  */
 void sp_submit_watch(CUcontext only);
+
+/** sp_submit_part() - there are several contexts, and will be: as sp_submit_watch(NULL), and
+ * default streams have a mark in each. */
+void sp_submit_part(void);
 
 /* what we would not see: unknown.c */
 

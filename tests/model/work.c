@@ -367,6 +367,23 @@ Test(work, streams_that_have_been_silent_since_a_stamp_have_no_work)
         serve_early(bench.t);
 }
 
+/* The two are in order with one another, but each allocation between them costs an event. */
+Test(work, a_stream_that_blocks_is_one_too_many_where_the_legacy_stream_is_allocated_on)
+{
+        bench_submit(bench.legacy);
+        bench_submit(bench.blocking);
+        cr_expect_not(is_crowded());
+        bench_alloc(bench.async, bench.legacy, LARGE);
+        cr_expect(is_crowded());
+        recount();
+        bench_submit(bench.legacy);
+        bench_sync(SPM_SCOPE_CONTEXT, bench.context, SPM_SYNC_WAIT);
+        cr_expect_not(is_crowded());
+        bench.log[0] = '\0';
+        bench_alloc(bench.async, bench.legacy, LARGE);
+        cr_expect_str_eq(bench.log, "G", "memory, and no event");
+}
+
 Test(work, a_synchronisation_that_began_before_the_count_proves_nothing)
 {
         struct spm_scope scope = {SPM_SCOPE_CONTEXT, bench.context};

@@ -417,4 +417,35 @@ Test(hot_path, a_pair_on_the_legacy_stream_beside_one_that_blocks_is_two_events,
         /* The rest asks for the context, twice a call. */
         cr_expect_leq(sim_calls_all(), 6 * 100 + 10, "%llu driver calls",
                       (unsigned long long)sim_calls_all());
+        /* Until the program has waited, and that one has had no work since. */
+        for (int i = 0; i < 2; i++) {
+                launch_on(CU_STREAM_LEGACY);
+                cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+        }
+        count_from_here();
+        pairs(CU_STREAM_LEGACY, 100);
+        cr_expect_eq(sim_calls("cuEventRecord"), 0);
+}
+
+/* What one of them has is no work of the other. */
+Test(hot_path, a_pair_on_the_legacy_stream_of_each_of_two_contexts_is_no_event, .init = start)
+{
+        CUcontext contexts[2];
+
+        cr_assert_eq(sp_driver.cuCtxGetCurrent(&contexts[0]), CUDA_SUCCESS);
+        cr_assert_eq(sp_driver.cuDevicePrimaryCtxRetain(&contexts[1], 1), CUDA_SUCCESS);
+        for (int i = 0; i < 20; i++) {
+                cr_assert_eq(cuCtxSetCurrent(contexts[i % 2]), CUDA_SUCCESS);
+                launch_on(CU_STREAM_LEGACY);
+                pairs(CU_STREAM_LEGACY, 1);
+                cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
+        }
+        count_from_here();
+        for (int i = 0; i < 20; i++) {
+                cr_assert_eq(cuCtxSetCurrent(contexts[i % 2]), CUDA_SUCCESS);
+                launch_on(CU_STREAM_LEGACY);
+                pairs(CU_STREAM_LEGACY, 10);
+        }
+        cr_expect_eq(sim_calls("cuEventRecord"), 0);
+        cr_expect_eq(sim_calls("cuCtxRecordEvent"), 0);
 }

@@ -205,6 +205,43 @@ Test(submit, tells_of_every_copy_from_another_context)
         cr_expect_eq(COPIED(fake(1)), 0);
 }
 
+/* A default stream is another one in each. */
+Test(submit, tells_of_default_streams_in_each_of_several_contexts)
+{
+        CUstream handles[] = {CU_STREAM_LEGACY, CU_STREAM_PER_THREAD};
+        CUcontext other = other_context();
+
+        for (int i = 0; i < 2; i++)
+                cr_expect_eq(LAUNCHED(handles[i]), 1);
+        sp_submit_part();
+        for (int i = 0; i < 2; i++) {
+                cr_expect_eq(LAUNCHED(handles[i]), 1, "what it left before is of no context");
+                cr_expect_eq(LAUNCHED(handles[i]), 0);
+                cuCtxSetCurrent(other);
+                cr_expect_eq(LAUNCHED(handles[i]), 1);
+                cr_expect_eq(COPIED(handles[i]), 0);
+                cuCtxSetCurrent(NULL);
+                cr_expect_eq(LAUNCHED(handles[i]), 1);
+                cr_expect_eq(LAUNCHED(handles[i]), 1, "of none, nobody can tell");
+                cuCtxSetCurrent(context);
+        }
+        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 0);
+}
+
+static bool part_meanwhile(CUstream handle)
+{
+        sp_submit_part();
+        return count_told(handle);
+}
+
+Test(submit, leaves_no_mark_of_no_context_if_a_second_one_came_while_it_was_told)
+{
+        sp_submit_tell = part_meanwhile;
+        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 1);
+        cuCtxSetCurrent(other_context());
+        cr_expect_eq(LAUNCHED(CU_STREAM_LEGACY), 1);
+}
+
 Test(submit, tells_again_where_nobody_could_be_told)
 {
         is_unsure = true;
