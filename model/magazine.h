@@ -44,6 +44,7 @@
 #include "fit.h"
 #include "slab.h"
 
+#define SPM_MAGAZINE_SMALL   32 /* blocks of a class */
 #define SPM_MAGAZINE_LARGE   8
 #define SPM_MAGAZINE_WAITING 32
 
@@ -100,5 +101,26 @@ bool spm_magazine_serve(struct spm_model *model, struct spm_magazine *magazine,
  * it with blocks of the same class. */
 void spm_magazine_visit(struct spm_model *model, struct spm_magazine *magazine,
                         const struct spm_want *want);
+
+/* Of magazine.c for refill.c: it is the owner who comes, or one whose flag is up and owner outside.
+ */
+
+/** spm_magazine_find() - where a block of so many bytes is, or NULL, after a look at what waits.
+ * @size:  is rounded
+ * @klass: of the size, or SPM_NO_CLASS */
+struct spm_block **spm_magazine_find(struct spm_magazine *magazine, size_t *size,
+                                     unsigned int *klass);
+
+/** spm_magazine_take_out() - what was found is in no list any more; spm_magazine_give(): and has
+ * the program for its owner; spm_magazine_put(): a HELD block comes into its list. */
+struct spm_block *spm_magazine_take_out(struct spm_magazine *magazine, struct spm_block **held,
+                                        unsigned int klass);
+void spm_magazine_give(struct spm_magazine *magazine, struct spm_block *block, size_t size,
+                       uint64_t user, struct spm_allocation *allocation);
+void spm_magazine_put(struct spm_magazine *magazine, struct spm_block *block);
+
+/** spm_magazine_is_plain() - does it wait for nothing but the magazine's stream, and what is
+ * implied by that? */
+bool spm_magazine_is_plain(const struct spm_magazine *magazine, const struct spm_block *block);
 
 #endif
