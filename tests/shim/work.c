@@ -276,6 +276,33 @@ Test(work, is_what_a_green_context_waits_for)
 }
 #endif
 
+#if CUDA_VERSION >= 12050
+/* It has the memory of the first one, so that a kernel there may use it. */
+Test(work, on_the_legacy_stream_of_a_green_context_is_not_overlooked)
+{
+        CUdeviceptr first;
+        CUcontext converted;
+        CUdevResource everything;
+        CUdevResourceDesc desc;
+        CUgreenCtx green;
+
+        cr_assert_eq(cuDeviceGetDevResource(0, &everything, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+        cr_assert_eq(cuDevResourceGenerateDesc(&desc, &everything, 1), CUDA_SUCCESS);
+        cr_assert_eq(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM), CUDA_SUCCESS);
+        cr_expect(comes_back_to(CU_STREAM_LEGACY));
+        first = alloc();
+        spin_on(CU_STREAM_LEGACY);
+
+        cr_assert_eq(sp_on_cuCtxFromGreenCtx(&converted, green), CUDA_SUCCESS);
+        cr_assert_eq(cuCtxSetCurrent(converted), CUDA_SUCCESS);
+        spin_on(CU_STREAM_LEGACY);
+        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
+        use_up_ready(BYTES);
+        cr_assert_eq(sp_on_cuMemFree_v2(first), CUDA_SUCCESS);
+        cr_expect_neq(alloc(), first);
+}
+#endif
+
 static void copy_on(CUstream stream)
 {
         struct sp_submitter *self = sp_submit_enter();
