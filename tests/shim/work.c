@@ -4,6 +4,12 @@
  * Work -- what the model hears of submissions, seen by whether memory comes back at once
  */
 
+#define _GNU_SOURCE
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
 #include "report/counters.h"
 #include "route/work.h"
 #include "tests/shim/begin.h"
@@ -217,6 +223,47 @@ Test(work, on_the_legacy_stream_of_another_context_is_not_overlooked)
         launch_on(CU_STREAM_LEGACY);
         cr_assert_eq(cuCtxSetCurrent(other), CUDA_SUCCESS);
         cr_expect_not(comes_back_to(CU_STREAM_LEGACY));
+}
+
+/* Where the other thread wants the processor, too, that has it. */
+static void stand_back(void)
+{
+        struct sched_param none = {0};
+
+        pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
+}
+
+static void *alloc_in(void *handle)
+{
+        if (handle == context)
+                stand_back();
+        cr_assert_eq(cuCtxSetCurrent((CUcontext)handle), CUDA_SUCCESS);
+        alloc();
+        return NULL;
+}
+
+/* Both wait for the model's lock, and whoever comes with the other context is mostly the first to
+ * have it, and has it again before the other thread wakes up. */
+Test(work, of_two_contexts_that_are_new_at_once_is_kept_apart_from_memory)
+{
+        pthread_t threads[2];
+        CUcontext other;
+        cpu_set_t one_cpu;
+
+        CPU_ZERO(&one_cpu);
+        CPU_SET(sched_getcpu(), &one_cpu);
+        sched_setaffinity(0, sizeof(one_cpu), &one_cpu);
+        cr_assert_eq(sp_on_cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
+        sp_model_enter();
+        cr_assert_eq(pthread_create(&threads[0], NULL, alloc_in, other), 0);
+        usleep(20000);
+        cr_assert_eq(pthread_create(&threads[1], NULL, alloc_in, context), 0);
+        usleep(20000);
+        sp_model_leave();
+        pthread_join(threads[0], NULL);
+        pthread_join(threads[1], NULL);
+        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
+        cr_expect_not(comes_back_to(one));
 }
 
 /* The driver's own cuMemFree() waits for it: what the context waits for may be in its memory. */
