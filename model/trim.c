@@ -353,10 +353,11 @@ static void trim_synced(struct spm_model *model, struct spm_pool_state *pool,
         model->unfinished += pool->unfinished;
 }
 
-/* Is there more than a synchronisation leaves, and may some of it be at hand somewhere? */
+/* Is there more than a synchronisation leaves, and may some of it be at hand somewhere? The program
+ * can look at what these pools hold (U5). */
 static bool has_more_at_hand(const struct spm_pool_state *pool)
 {
-        return pool->magazines && !pool->closed &&
+        return pool->magazines && !pool->closed && pool->config.kind == SPM_POOL_ASYNC &&
                pool->reserved_bytes > pool->config.release_threshold &&
                pool->reserved_bytes > pool->config.keep;
 }
