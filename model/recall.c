@@ -208,6 +208,9 @@ static void give_back(struct spm_model *model, struct spm_magazine *magazine,
         if (!block->is_slot)
                 spm_area_note(block, false);
         spm_block_become(block, SPM_BLOCK_LOOSE);
+        /* As in a lane (mark_synced() in collect.c): whoever waited for the stream knows. */
+        if (block->dep_count && block->positions[0] <= magazine->stream->done_sync)
+                magazine->pool->synced = true;
         if (block->dep_count)
                 spm_block_wait(model, block, magazine->stream, block->positions[0]);
         if (block->dep_count && magazine->is_sync)

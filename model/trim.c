@@ -7,6 +7,7 @@
 
 #include "action.h"
 #include "layout.h"
+#include "recall.h"
 #include "segment.h"
 #include "state.h"
 
@@ -352,14 +353,26 @@ static void trim_synced(struct spm_model *model, struct spm_pool_state *pool,
         model->unfinished += pool->unfinished;
 }
 
+/* Is there more than a synchronisation leaves, and may some of it be at hand somewhere? The program
+ * can look at what these pools hold (U5). */
+static bool has_more_at_hand(const struct spm_pool_state *pool)
+{
+        return pool->magazines && !pool->closed && pool->config.kind == SPM_POOL_ASYNC &&
+               pool->reserved_bytes > pool->config.release_threshold &&
+               pool->reserved_bytes > pool->config.keep;
+}
+
 void spm_trim_synced(struct spm_model *model, const struct spm_context_state *context,
                      struct spm_actions *actions)
 {
         struct spm_pool_state *pool;
 
         for (pool = spm_pool_first(model); pool; pool = spm_pool_next(pool)) {
-                bool due = pool->synced && !pool->config.release_needs_idle;
+                bool due;
 
+                if (has_more_at_hand(pool))
+                        spm_magazine_recall(model, pool);
+                due = pool->synced && !pool->config.release_needs_idle;
                 pool->synced = false;
                 if (due || (context && concerns(pool, context)))
                         trim_synced(model, pool, actions);

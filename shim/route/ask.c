@@ -6,8 +6,10 @@
 
 #include "route/refusal.h"
 #include "route/route.h"
+#include "track/layout.h"
 #include "track/limit.h"
 #include "track/range.h"
+#include "track/state.h"
 
 #define ADDRESS_BITS 47
 
@@ -70,11 +72,23 @@ static bool is_beyond_doubt(const struct sp_ask *ask)
                ask->bytes >> ADDRESS_BITS == 0 && is_hopeless(ask);
 }
 
-/* Would the driver take more than counts, for what the pool has refused? */
+static bool is_cut_up(int device)
+{
+        bool is_in_force;
+
+        sp_model_enter();
+        is_in_force = sp_layout_is_in_force(device);
+        sp_model_leave();
+        return is_in_force;
+}
+
+/* Would the driver take more than counts, for what the pool has refused? One that is cut up refuses
+ * where there is room, too, and then it is the driver's. */
 static bool is_the_pools_alone(const struct sp_ask *ask)
 {
         return ask->pooled && sp_limit_cap(ask->device) != SP_LIMIT_NONE &&
-               !sp_limit_is_exact(ask->kind, ask->bytes) && sp_route_is_quiet();
+               !sp_limit_is_exact(ask->kind, ask->bytes) && sp_route_is_quiet() &&
+               !is_cut_up(ask->device);
 }
 
 static CUresult refuse_unasked(struct sp_ask *ask)

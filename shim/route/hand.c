@@ -14,6 +14,10 @@
 
 __thread struct sp_hands *sp_hands __attribute__((tls_model("initial-exec")));
 
+/* Of its end this thread was told, and will not be again: in a destructor of a key it is too late.
+ * Per thread because that is whose end it is; initial-exec, as above. */
+static __thread bool has_ended __attribute__((tls_model("initial-exec")));
+
 /* Atomic. */
 static _Atomic(struct sp_seat *) all_hands;
 
@@ -40,6 +44,7 @@ static void end_hands(void *ended)
         struct sp_hands *own = ended;
 
         sp_hands = NULL;
+        has_ended = true;
         if (sp_life_is_child())
                 return;
         for (unsigned int i = 0; i < SP_HANDS; i++)
@@ -68,7 +73,7 @@ static struct sp_hands *settle(void)
  * more to do. */
 static struct sp_hands *own_hands(void)
 {
-        if (!sp_hands && !sp_attends() && !sp_order_is_on)
+        if (!sp_hands && !has_ended && !sp_attends() && !sp_order_is_on)
                 return settle();
         return sp_hands;
 }

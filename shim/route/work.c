@@ -119,6 +119,7 @@ void sp_work_watch_first(struct sp_context *context)
 {
         bool alone = context == only_context();
         struct spm_actions actions;
+        struct spm_model *model;
 
         /* A guard touches what is served at once, and not in the order of the sole stream. */
         if (!sp_config()->early || sp_guards()) {
@@ -127,11 +128,13 @@ void sp_work_watch_first(struct sp_context *context)
         }
         if (!alone)
                 part();
-        alone = alone && has_context_events() && sp_submit_is_complete() &&
-                !atomic_load(&context->is_shared);
+        alone = alone && has_context_events() && sp_submit_is_complete();
         if (alone)
                 sp_submit_watch(context->handle);
-        spm_context_watch(sp_model_enter(), context->model, alone, &actions);
+        model = sp_model_enter();
+        /* Looked at with the lock: who shares it since says so to the model after this. */
+        alone = alone && !atomic_load(&context->is_shared);
+        spm_context_watch(model, context->model, alone, &actions);
         sp_model_leave();
         count_from_here(context, &actions);
         atomic_store(&context->is_watched, true);

@@ -64,6 +64,11 @@ static const struct spm_layout *layout_for(int device)
         return layout_of(own ? own : in_force[0]);
 }
 
+bool sp_layout_is_in_force(int device)
+{
+        return layout_for(device) != NULL;
+}
+
 /* what the environment says */
 
 static void complain(const char *what, const char *why)

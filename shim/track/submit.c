@@ -5,8 +5,10 @@
  *
  * A mark is set after the stream was told, so whoever finds it may rely on that.
  * Nothing is locked: two threads that come with a new stream at the same time both
- * tell, and one mark is left. Taking a mark away is right at any time, and so is
- * losing one.
+ * tell. Taking a mark away is right at any time, and so is losing one. Nobody may
+ * believe one that was told before marks were forgotten: so it is noted where it is
+ * being left, and whoever leaves it then looks whether they were; one of the two
+ * sees the other.
  *
  * The other direction has a gap: a thread reads a mark, others forget it and find
  * that the stream has no work, and only then the thread submits. It says that it
@@ -28,10 +30,15 @@
 /* Marks that are remembered by where they are. */
 #define RECENT 8
 
+/* In a slot, with the thread that is leaving a mark there: no key of a mark has this bit. They are
+ * of objects, and for a legacy stream 1 more than that, or 1. */
+#define LEAVING ((uintptr_t)2)
+
 atomic_uintptr_t sp_submit_marks[SP_SUBMIT_MARKS];
 bool (*sp_submit_tell)(CUstream handle);
-atomic_uint sp_submit_telling, sp_submit_fresh;
-static atomic_uintptr_t *_Atomic recent[RECENT];
+atomic_uint sp_submit_telling;
+_Atomic(uint64_t) sp_submit_left, sp_submit_seen;
+static _Atomic(uint64_t) recent[RECENT]; /* a mark's number, and its slot */
 _Atomic(CUcontext) sp_submit_context;
 static atomic_bool is_parted; /* default streams have a mark in each context */
 
@@ -87,29 +94,44 @@ static bool is_marked(uintptr_t key)
         return false;
 }
 
-/* A few marks are found again without a look at all slots. */
-static void note(atomic_uintptr_t *mark)
+/* A few marks are found again without a look at all slots. One that is late is not put in the place
+ * of a later one. */
+static void note(const atomic_uintptr_t *mark)
 {
-        unsigned int before = atomic_fetch_add(&sp_submit_fresh, 1);
+        uint64_t number = atomic_fetch_add(&sp_submit_left, 1) + 1;
+        uint64_t noted = number * SP_SUBMIT_MARKS + (uint64_t)(mark - sp_submit_marks);
+        _Atomic(uint64_t) *place = &recent[number % RECENT];
+        uint64_t before = atomic_load(place);
 
-        if (before < RECENT)
-                atomic_store(&recent[before], mark);
+        while (before < noted && !atomic_compare_exchange_weak(place, &before, noted))
+                ;
 }
 
-static void set_mark(uintptr_t key)
+/* Return: where it is to be left; NULL: it is there. */
+static atomic_uintptr_t *find_slot(uintptr_t key, uintptr_t leaving)
 {
         for (unsigned int i = 0; i < REACH; i++) {
                 uintptr_t found = 0;
 
-                if (atomic_compare_exchange_strong(slot(key, i), &found, key)) {
-                        note(slot(key, i));
-                        return;
-                }
+                if (atomic_compare_exchange_strong(slot(key, i), &found, leaving))
+                        return slot(key, i);
                 if (found == key)
-                        return;
+                        return NULL;
         }
-        atomic_store(slot(key, 0), key);
-        atomic_fetch_add(&sp_submit_fresh, RECENT);
+        atomic_store(slot(key, 0), leaving);
+        return slot(key, 0);
+}
+
+/* If marks were forgotten while it was told, it is to be told again. */
+static void set_mark(uintptr_t key, unsigned int since)
+{
+        uintptr_t leaving = (uintptr_t)sp_submitter | LEAVING;
+        atomic_uintptr_t *mark = find_slot(key, leaving);
+
+        if (!mark)
+                return;
+        note(mark);
+        atomic_compare_exchange_strong(mark, &leaving, atomic_load(&epoch) == since ? key : 0);
 }
 
 static void drop_mark(uintptr_t key)
@@ -160,22 +182,19 @@ static bool is_known(CUstream handle, uintptr_t key)
         return key && self && self->told_key == key && self->told_epoch == atomic_load(&epoch);
 }
 
-/* If marks were forgotten while it was told, it is to be told again. */
 static void make_known(CUstream handle, uintptr_t key, unsigned int since)
 {
         struct sp_submitter *self = sp_submitter;
 
-        if (handle == CU_STREAM_PER_THREAD) {
-                if (self) {
-                        self->told_key = key;
-                        self->told_epoch = since;
-                }
-                atomic_fetch_add(&sp_submit_fresh, 1);
+        if (handle != CU_STREAM_PER_THREAD) {
+                set_mark(key, since);
                 return;
         }
-        set_mark(key);
-        if (atomic_load(&epoch) != since)
-                drop_mark(key);
+        if (self) {
+                self->told_key = key;
+                self->told_epoch = since;
+        }
+        atomic_fetch_add(&sp_submit_left, 1);
 }
 
 void sp_submit_slow(CUstream handle, enum sp_submit_class class)
@@ -205,30 +224,37 @@ static void begin_epoch(void)
                 atomic_fetch_add(&epoch, 1);
 }
 
-void sp_submit_forget(void)
+static void take_all(void)
 {
-        begin_epoch();
-        atomic_store(&sp_submit_fresh, 0);
         for (unsigned int i = 0; i < SP_SUBMIT_MARKS; i++)
                 atomic_store_explicit(&sp_submit_marks[i], 0, memory_order_relaxed);
 }
 
-/* A mark that is being left is found to be of an old epoch by the one who leaves it. */
+void sp_submit_forget(void)
+{
+        begin_epoch();
+        take_all();
+}
+
+/* One that is not noted yet is found to be of an old epoch by the one who leaves it. */
 void sp_submit_again_slow(void)
 {
-        unsigned int count;
+        uint64_t seen = atomic_load(&sp_submit_seen), left;
 
         begin_epoch();
-        count = atomic_exchange(&sp_submit_fresh, 0);
-        if (count > RECENT) {
-                sp_submit_forget();
+        left = atomic_load(&sp_submit_left);
+        atomic_store(&sp_submit_seen, left);
+        if (left - seen > RECENT) {
+                take_all();
                 return;
         }
-        for (unsigned int i = 0; i < count; i++) {
-                atomic_uintptr_t *mark = atomic_exchange(&recent[i], NULL);
+        while (seen++ != left) {
+                uint64_t noted = atomic_load(&recent[seen % RECENT]);
 
-                if (mark)
-                        atomic_store(mark, 0);
+                if (noted / SP_SUBMIT_MARKS > seen)
+                        take_all();
+                else if (noted / SP_SUBMIT_MARKS == seen)
+                        atomic_store(&sp_submit_marks[noted % SP_SUBMIT_MARKS], 0);
         }
 }
 

@@ -123,16 +123,19 @@ static inline void sp_submit_leave(struct sp_submitter *self)
 }
 
 /*
- * Somebody is telling, or has left a mark, since sp_submit_again(): both are for that function.
+ * For sp_submit_again(): somebody is telling; so many marks have been left, and so many there were
+ * the last time.
  */
-extern atomic_uint sp_submit_telling, sp_submit_fresh;
+extern atomic_uint sp_submit_telling;
+extern _Atomic(uint64_t) sp_submit_left, sp_submit_seen;
 void sp_submit_again_slow(void);
 
-/** sp_submit_again() - as sp_submit_forget(), and costs two loads where nothing was told since the
- * last time. One thread at a time. */
+/** sp_submit_again() - as sp_submit_forget(), and costs three loads where nothing was told since
+ * the last time. One thread at a time. */
 static inline void sp_submit_again(void)
 {
-        if (atomic_load_explicit(&sp_submit_fresh, memory_order_acquire) ||
+        if (atomic_load_explicit(&sp_submit_left, memory_order_acquire) !=
+                    atomic_load_explicit(&sp_submit_seen, memory_order_relaxed) ||
             atomic_load_explicit(&sp_submit_telling, memory_order_acquire))
                 sp_submit_again_slow();
 }

@@ -15,6 +15,7 @@
 TestSuite(trims, .init = bench_set_up, .fini = bench_tear_down);
 
 #define SIZE (64 * MIB)
+#define BASE ((uint64_t)1 << 45)
 
 enum call {
         STREAM_SYNC,  /* cuStreamSynchronize of the stream of the free */
@@ -220,6 +221,33 @@ Test(trims, a_range_keeps_no_more_than_the_threshold)
                 cr_expect_geq(reserved(), 2 * SIZE);
                 make(STREAM_SYNC, 0);
                 cr_expect_eq(reserved(), 32 * MIB, "mode %u", i);
+        }
+}
+
+/* It is free, and complete, whoever has it at hand. */
+Test(trims, each_call_releases_what_is_in_a_magazine_as_well)
+{
+        struct spm_pool_config config = {
+                .kind = SPM_POOL_ASYNC, .range_base = BASE, .range_size = 64 * SIZE};
+        unsigned int row;
+
+        for (row = 0; row < ROWS; row++) {
+                struct spm_magazine *magazine;
+                spm_event event;
+                uint64_t at, full;
+
+                start_over();
+                bench.async = bench_pool(config);
+                cr_assert_eq(spm_magazine_new(bench.model, bench.async, bench.s, &magazine),
+                             SPM_OK);
+                at = bench_alloc(bench.async, bench.s, KIB);
+                cr_assert(spm_magazine_free(magazine, at, 0, NULL));
+                bench.device_done = true;
+                event = bench_record(bench.s);
+                full = reserved();
+                make(measured[row].call, event);
+                cr_expect_eq(reserved() < full, measured[row].releases, "%s", measured[row].name);
+                spm_magazine_end(bench.model, magazine);
         }
 }
 

@@ -294,3 +294,28 @@ Test(limit, counts_where_the_memory_is)
         cr_expect_eq(sp_on_cuMemCreate(&handle, 2 * MIB, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
         alloc(8 * MIB);
 }
+
+/* where pools are cut up: what they have no room for is the driver's, and counts as it asks */
+
+static void lay_out(const char *layout, const char *limit)
+{
+        setenv("STREAMPOOL_LAYOUT", layout, 1);
+        start("pool", limit, 0);
+}
+
+Test(limit, what_a_layout_has_no_room_for_is_the_drivers)
+{
+        lay_out("sliced:page=8M,slice=1M,cap=8M", "64M");
+        for (int i = 0; i < 56; i++)
+                alloc(MIB);
+        expect_refusal(16 * MIB);
+}
+
+/* The pages that it began, and could not have all of, are given back for that. */
+Test(limit, a_page_that_the_limit_has_no_room_for_holds_nothing)
+{
+        lay_out("sliced:page=32M,slice=1M,cap=256M", "30M");
+        for (int i = 0; i < 30; i++)
+                alloc(MIB);
+        expect_refusal(MIB);
+}

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "route/hand.h"
 #include "route/route.h"
 #include "tests/shim/begin.h"
 #include "tests/sim_driver/control.h"
@@ -172,4 +173,35 @@ Test(thread_end, a_late_destructor_may_use_its_stream_again, .init = start)
         in_threads(use_twice);
         cr_assert_eq(sp_on_cuCtxSynchronize(), CUDA_SUCCESS);
         cr_expect_eq(streams(), before, "%u streams, %u before", streams(), before);
+}
+
+/* In a destructor of a key, which comes after the end of which the C library tells. */
+static void take_and_give(void *unused)
+{
+        CUdeviceptr pointer;
+
+        (void)unused;
+        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+        cr_expect_null(sp_hands, "nobody would take them back");
+}
+
+static pthread_key_t at_end;
+
+static void *take_at_end(void *argument)
+{
+        CUdeviceptr pointer;
+
+        cuCtxSetCurrent(context);
+        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+        cr_expect_not_null(sp_hands);
+        cr_assert_eq(pthread_setspecific(at_end, &at_end), 0);
+        return argument;
+}
+
+Test(thread_end, who_allocates_after_it_has_nothing_at_hand, .init = start)
+{
+        cr_assert_eq(pthread_key_create(&at_end, take_and_give), 0);
+        in_threads(take_at_end);
 }

@@ -4,6 +4,12 @@
  * Work -- what the model hears of submissions, seen by whether memory comes back at once
  */
 
+#define _GNU_SOURCE
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
 #include "report/counters.h"
 #include "route/work.h"
 #include "tests/shim/begin.h"
@@ -219,6 +225,47 @@ Test(work, on_the_legacy_stream_of_another_context_is_not_overlooked)
         cr_expect_not(comes_back_to(CU_STREAM_LEGACY));
 }
 
+/* Where the other thread wants the processor, too, that has it. */
+static void stand_back(void)
+{
+        struct sched_param none = {0};
+
+        pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
+}
+
+static void *alloc_in(void *handle)
+{
+        if (handle == context)
+                stand_back();
+        cr_assert_eq(cuCtxSetCurrent((CUcontext)handle), CUDA_SUCCESS);
+        alloc();
+        return NULL;
+}
+
+/* Both wait for the model's lock, and whoever comes with the other context is mostly the first to
+ * have it, and has it again before the other thread wakes up. */
+Test(work, of_two_contexts_that_are_new_at_once_is_kept_apart_from_memory)
+{
+        pthread_t threads[2];
+        CUcontext other;
+        cpu_set_t one_cpu;
+
+        CPU_ZERO(&one_cpu);
+        CPU_SET(sched_getcpu(), &one_cpu);
+        sched_setaffinity(0, sizeof(one_cpu), &one_cpu);
+        cr_assert_eq(sp_on_cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
+        sp_model_enter();
+        cr_assert_eq(pthread_create(&threads[0], NULL, alloc_in, other), 0);
+        usleep(20000);
+        cr_assert_eq(pthread_create(&threads[1], NULL, alloc_in, context), 0);
+        usleep(20000);
+        sp_model_leave();
+        pthread_join(threads[0], NULL);
+        pthread_join(threads[1], NULL);
+        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
+        cr_expect_not(comes_back_to(one));
+}
+
 /* The driver's own cuMemFree() waits for it: what the context waits for may be in its memory. */
 Test(work, elsewhere_that_a_stream_without_work_waits_for_is_not_overlooked)
 {
@@ -273,6 +320,33 @@ Test(work, is_what_a_green_context_waits_for)
         cr_expect(comes_back_to(one));
         cr_assert_eq(sp_on_cuGreenCtxWaitEvent(green, event), CUDA_SUCCESS);
         cr_expect_not(comes_back_to(one));
+}
+#endif
+
+#if CUDA_VERSION >= 12050
+/* It has the memory of the first one, so that a kernel there may use it. */
+Test(work, on_the_legacy_stream_of_a_green_context_is_not_overlooked)
+{
+        CUdeviceptr first;
+        CUcontext converted;
+        CUdevResource everything;
+        CUdevResourceDesc desc;
+        CUgreenCtx green;
+
+        cr_assert_eq(cuDeviceGetDevResource(0, &everything, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+        cr_assert_eq(cuDevResourceGenerateDesc(&desc, &everything, 1), CUDA_SUCCESS);
+        cr_assert_eq(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM), CUDA_SUCCESS);
+        cr_expect(comes_back_to(CU_STREAM_LEGACY));
+        first = alloc();
+        spin_on(CU_STREAM_LEGACY);
+
+        cr_assert_eq(sp_on_cuCtxFromGreenCtx(&converted, green), CUDA_SUCCESS);
+        cr_assert_eq(cuCtxSetCurrent(converted), CUDA_SUCCESS);
+        spin_on(CU_STREAM_LEGACY);
+        cr_assert_eq(cuCtxSetCurrent(context), CUDA_SUCCESS);
+        use_up_ready(BYTES);
+        cr_assert_eq(sp_on_cuMemFree_v2(first), CUDA_SUCCESS);
+        cr_expect_neq(alloc(), first);
 }
 #endif
 
