@@ -9,6 +9,8 @@ case plants one violation in a small tree of its own, or in what a tool is said
 to have printed, and expects exactly the complaint about it.
 """
 
+import contextlib
+import io
 import os
 import shutil
 import subprocess
@@ -218,7 +220,7 @@ class Tidy(Tree):
         self.assertEqual(len(list(check_tidy.checks([path], self.root))), 1)
 
 
-class Readme(unittest.TestCase):
+class Readme(Tree):
     TEXT = "a\n<!-- begin options -->\nold\n<!-- end options -->\nb\n"
 
     def test_a_stale_block_is_seen_and_filled(self):
@@ -227,6 +229,16 @@ class Readme(unittest.TestCase):
         filled = update_readme.filled(self.TEXT, tables)
         self.assertEqual(filled, self.TEXT.replace("old", "new"))
         self.assertEqual(update_readme.stale(filled, tables), [])
+
+    def test_a_page_is_bad_until_it_was_updated(self):
+        page = os.path.join(self.root, "page.md")
+        states = []
+        with contextlib.redirect_stdout(io.StringIO()):
+            for text, check in ((self.TEXT, True), (None, False), (None, True), ("no block\n", True)):
+                if text:
+                    self.write("page.md", text)
+                states.append(update_readme.update(page, {"options": "new\n"}.get, check))
+        self.assertEqual(states, [False, True, True, False])
 
 
 class Results(unittest.TestCase):
