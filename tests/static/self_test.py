@@ -350,6 +350,14 @@ SP_SUBMIT_DEFAULT(cuMemcpyFoo, cuMemcpyFoo_v2, 3020, (CUdeviceptr to), (to))
         self.assertIn("the row cuMemcpyFoo of CUDA 3030 is of no function of the headers", found)
         self.assertEqual(self.check(ROWS=("SP_SUBMIT_DEFAULT", "SP_SUBMIT(cuLater, cuLater, 13010, , COPY,\nSP_SUBMIT_DEFAULT")), [])
 
+    def test_a_row_for_no_function_is_seen(self):
+        symbols = check_submissions.hooked(self.TABLE, self.ROWS)
+        told = {"a.def": "#define RECORD_cuMemcpyFoo_v2(to) X\n#define USES_cuLaunchKernelEx X\n#define WORK X\n"}
+        self.assertEqual(list(check_submissions.check_told(symbols, told)), [])
+        told["b.def"] = "#define RECORD_cuMemcpyFoo(to) X\n"
+        found = list(check_submissions.check_told(symbols, told))
+        self.assertEqual(found, ["b.def has cuMemcpyFoo, which is no function with a hook"])
+
     def test_the_lists_are_in_order(self):
         found = self.check(OTHER=("SP_OTHER(cuFooC", "SP_OTHER(cuZ, ASKS)\nSP_OTHER(cuFooC"))
         self.assertEqual(found, ["other_calls.def is not sorted by name"])
