@@ -23,6 +23,7 @@ sys.path.insert(0, os.path.join(ROOT, "scripts"))
 sys.dont_write_bytecode = True
 
 # pylint: disable=wrong-import-position
+import check_called
 import check_exports
 import check_floors
 import check_format
@@ -268,6 +269,23 @@ class Headers(Tree):
         self.write("inc/cudaTypedefs.h", "")
         self.assertTrue(find_cuda.holds_headers(folder))
         self.assertEqual(find_cuda.version(folder), "12.9")
+
+
+class Called(unittest.TestCase):
+    TABLE = """
+SP_HOOK(cuFooAsync, cuFooAsync_v2, 4000, _ptsz,
+SP_HOOK(cuFooNew, cuFooNew, 4000, ,
+SP_RETRY(cuFooLoad, cuFooLoad, 4000, ,
+"""
+
+    def test_a_handler_that_no_test_calls_is_seen(self):
+        tests = ["OK(cu.FooNew(&foo));", "f(sp_on_cuFooAsync_v2);"]
+        self.assertEqual(list(check_called.checks(self.TABLE, tests)), [])
+        found = list(check_called.checks(self.TABLE, tests[:1]))
+        self.assertEqual(found, ["cuFooAsync has a handler, and no test that calls it"])
+
+    def test_words_are_no_calls(self):
+        self.assertEqual(check_called.called('/* cuFoo()\n */ sim_fail("cuBar", 1); cuBaz_v2_ptsz(0);'), {"cuBaz"})
 
 
 class Submissions(unittest.TestCase):
