@@ -64,31 +64,37 @@ static bool is_of_shelf(enum spm_layout_fault fault)
         return fault > SPM_LAYOUT_TOO_MANY_POOLS && fault < SPM_LAYOUT_PRESET_UNAVAILABLE;
 }
 
+static void add_figure(struct spm_text *text, const char *label, uint64_t figure)
+{
+        spm_text_add(text, ",");
+        spm_text_count(text, label, figure);
+}
+
 /* What the value is measured by. */
 static void add_figures(struct spm_text *text, const struct spm_layout_error *error)
 {
         switch (error->fault) {
         case SPM_LAYOUT_SLICE_LARGER_THAN_PAGE:
         case SPM_LAYOUT_CAP_SMALLER_THAN_PAGE:
-                spm_text_count(text, "page:", error->limit);
+                add_figure(text, "page:", error->limit);
                 break;
         case SPM_LAYOUT_TOO_MANY_POOLS:
         case SPM_LAYOUT_TOO_MANY_PAGES:
         case SPM_LAYOUT_SIZE_TOO_LARGE:
         case SPM_LAYOUT_TOO_BIG:
-                spm_text_count(text, "at most:", error->limit);
+                add_figure(text, "at most:", error->limit);
                 break;
         case SPM_LAYOUT_PRESET_UNAVAILABLE:
-                spm_text_count(text, "value:", error->value);
-                spm_text_count(text, "at least:", error->limit);
+                add_figure(text, "value:", error->value);
+                add_figure(text, "at least:", error->limit);
                 break;
         case SPM_LAYOUT_POOLS_IN_USE:
-                spm_text_count(text, "live:", error->value);
-                spm_text_count(text, "freed but not complete:", error->limit);
+                add_figure(text, "live:", error->value);
+                add_figure(text, "freed but not complete:", error->limit);
                 break;
         case SPM_LAYOUT_CAPACITY_EXCEEDED:
-                spm_text_count(text, "capacity:", error->limit);
-                spm_text_count(text, "in use:", error->in_use);
+                add_figure(text, "capacity:", error->limit);
+                add_figure(text, "in use:", error->in_use);
                 break;
         default:
                 break;
@@ -98,9 +104,11 @@ static void add_figures(struct spm_text *text, const struct spm_layout_error *er
 /* A file may have anything in it, and this may go to a terminal. */
 static void add_word(struct spm_text *text, const char *word)
 {
-        if (!*word)
-                word = "(nothing)";
-        spm_text_word(text, "");
+        if (!*word) {
+                spm_text_word(text, "(nothing)");
+                return;
+        }
+        spm_text_word(text, "'");
         for (; *word; word++) {
                 char letter = *word;
 
@@ -108,16 +116,26 @@ static void add_word(struct spm_text *text, const char *word)
                         letter = '?';
                 spm_text_letter(text, letter);
         }
+        spm_text_add(text, "'");
 }
 
+/* pool 2, at line 4, character 2: */
 static void add_place(struct spm_text *text, const struct spm_layout_error *error)
 {
-        if (is_of_shelf(error->fault) || is_of_text(error->fault))
+        bool has_pool = is_of_shelf(error->fault) || is_of_text(error->fault);
+
+        if (has_pool)
                 spm_text_count(text, "pool", (uint64_t)error->index + 1);
+        if (has_pool && error->line)
+                spm_text_add(text, ",");
         if (error->line)
                 spm_text_count(text, "at line", error->line);
-        if (is_of_text(error->fault))
+        if (is_of_text(error->fault)) {
+                spm_text_add(text, ",");
                 spm_text_count(text, error->line ? "character" : "at character", error->column);
+        }
+        if (has_pool || error->line)
+                spm_text_add(text, ":");
 }
 
 void spm_layout_explain(const struct spm_layout_error *error, char *buffer, size_t size)

@@ -84,23 +84,20 @@ static SP_COLD CUresult refuse(void)
 
 #include "route/record.def"
 
-/* A row of record.def, or @otherwise: is there one, and what is it? Without a row its name is no
- * macro, and stays one argument. */
+/* Of a submission: its row, or @otherwise if it has none. Then the name is no macro. */
 #define SECOND(name, second, ...)          second
-#define THIRD(name, second, third, ...)    third
-#define PICK(which, ...)                   which(__VA_ARGS__)
-#define HAS_RECORD(symbol, args)           PICK(SECOND, RECORD_##symbol args, 0, 0, 0)
-#define RECORD_OR(symbol, args, otherwise) PICK(THIRD, RECORD_##symbol args, 0, otherwise, 0)
+#define PICK(...)                          SECOND(__VA_ARGS__)
+#define RECORD_OR(symbol, args, otherwise) PICK(RECORD_##symbol args, otherwise, 0)
 
 /* Of calls for memory every one has its place asked for when there is a recording. */
 #define IS_ATTENDED(symbol, args)                                                                  \
         (KEEPS_STACK(symbol) ? sp_stack_is_kept(sp_caller)                                         \
-                             : HAS_RECORD(symbol, args) && sp_record_is_on)
+                             : sp_record_is_on && (RECORD_##symbol args).kind)
 
 #define SP_EACH_HOOK(api, symbol, since, suffix, params, raw_args, args)                           \
         static SP_COLD CUresult attended_##symbol##suffix params                                   \
         {                                                                                          \
-                struct sp_record_call line = RECORD_OR(symbol, args, NO_LINE);                     \
+                struct sp_record_call line = RECORD_##symbol args;                                 \
                 CUresult result;                                                                   \
                                                                                                    \
                 if (KEEPS_STACK(symbol))                                                           \

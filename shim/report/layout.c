@@ -6,7 +6,7 @@
 #include "report/inner.h"
 #include "report/words.h"
 
-#define LABEL 28 /* columns */
+#define LABEL 32 /* columns */
 
 static const char *const kinds[] = {
         [SPM_SHELF_SLICED] = "sliced",

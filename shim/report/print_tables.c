@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Print tables -- the three lists as Markdown, for the README
+ * Print tables -- the three lists as Markdown, for README.md and shim/driver/README.md
  *
  *   sp_tables options|entry_points|counters
  *

@@ -8,10 +8,12 @@
  * pidfd_getfd(2). So nobody here has to answer: a socket would want a thread that
  * serves it, and a thread of ours is in the way of fork, exit and checkpoints.
  * The price is the permission to take a descriptor out of a process, which is
- * that of a debugger: same user, and where Yama guards it a word from us
- * (PR_SET_PTRACER), which is given when the first such block is exported and not
- * before. Where the call is not to be had (containers may filter it out), a
- * thread there must be, and it hands out the table as well (porter.c).
+ * that of a debugger: same user, one pid namespace, and where Yama guards it a
+ * word from us (PR_SET_PTRACER), which lets others look into the process. It is
+ * given when the first such block is exported and not before. Where the call is
+ * not to be had (before Linux 5.6, or where a container filters it out, as Docker
+ * does by default), a thread there must be, and it hands out the table as well
+ * (porter.c).
  *
  * A part of plain cuMemAlloc memory is exported by the driver's own handle of the
  * whole and an offset, and needs the table only.

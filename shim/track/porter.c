@@ -10,9 +10,10 @@
  * until the process ends. It calls no driver, and holds no lock while it waits. A
  * child of fork() has none, and exports nothing.
  *
- * The socket has an abstract name, so nothing is left in a file system. Whoever
- * asks has to run as the same user, and to know the key of what it asks for,
- * which is in the sealed handle only. Neither side waits for the other for long.
+ * The socket has an abstract name, so nothing is left in a file system, and both
+ * sides are in one network namespace. Whoever asks has to run as the same user,
+ * and to know the key of what it asks for, which is in the sealed handle only.
+ * Neither side waits for the other for long.
  *
  * pthread_create() is looked up, because with an old C library its own library
  * would be loaded into every process that the shim is preloaded into; the driver

@@ -179,10 +179,10 @@ def wrong(text, words, name):
 def mistakes():
     """One line that names what is wrong, and the default heap."""
     for text, words in (
-            ('sliced:page=4M,slice=5M', 'pool 1 slice=5242880 is larger than a page'),
-            ('direct;sliced:page=4M,cap=1M', 'pool 2 cap=1048576 is smaller than a page'),
-            ('sliced:size=4M', 'pool 1 at character 8 size is no field'),
-            ('bogus', 'pool 1 at character 1 bogus is not known here'),
+            ('sliced:page=4M,slice=5M', 'pool 1: slice=5242880 is larger than a page'),
+            ('direct;sliced:page=4M,cap=1M', 'pool 2: cap=1048576 is smaller than a page'),
+            ('sliced:size=4M', "pool 1, at character 8: 'size' is no field"),
+            ('bogus', "pool 1, at character 1: 'bogus' is not known here"),
             ('subslices=1M', 'subslices is a preset that cannot be made of this size')):
         wrong(text, words, 'STREAMPOOL_LAYOUT ')
 
@@ -205,8 +205,8 @@ def file():
         note(f'\nLayout sliced:page=4M,cap=8M;direct, by STREAMPOOL_LAYOUT, file {path}\n'
              in result.err, result.err)
         for text, words in (
-                (b'direct\n#\nsliced:page=12Q\n', 'pool 2 at line 3 character 13 page 12Q is no size'),
-                (b'# one\nsliced:page=4M,\nslice=5M\n', 'pool 1 at line 2 slice=5242880 is larger'),
+                (b'direct\n#\nsliced:page=12Q\n', "pool 2, at line 3, character 13: page '12Q' is no size"),
+                (b'# one\nsliced:page=4M,\nslice=5M\n', 'pool 1, at line 2: slice=5242880 is larger'),
                 (b'# nothing\n', 'the list has no pool'),
                 (b'direct\n\0\n', 'it is no text'),
                 (b'#' * (MIB + 1), 'it is larger than 1 MiB')):

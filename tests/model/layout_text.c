@@ -129,75 +129,79 @@ ParameterizedTestParameters(layout_text, mistakes)
         static struct mistake rows[] = {
                 {"", SPM_LAYOUT_EMPTY_POOL_LIST, 0, 0, "the list has no pool"},
                 {"persistent=enforced", SPM_LAYOUT_EMPTY_POOL_LIST, 0, 0, "the list has no pool"},
-                {"direct;sliced", SPM_LAYOUT_ZERO_SIZE, 1, 0, "pool 2 page=0 must not be zero"},
-                {"sliced:page=0", SPM_LAYOUT_ZERO_SIZE, 0, 12, "pool 1 page=0 must not be zero"},
+                {"direct;sliced", SPM_LAYOUT_ZERO_SIZE, 1, 0, "pool 2: page=0 must not be zero"},
+                {"sliced:page=0", SPM_LAYOUT_ZERO_SIZE, 0, 12, "pool 1: page=0 must not be zero"},
                 {"sliced:page=1M,cap=0", SPM_LAYOUT_ZERO_SIZE, 0, 19,
-                 "pool 1 cap=0 must not be zero"},
+                 "pool 1: cap=0 must not be zero"},
                 {"sliced:page=1M,slice=0K", SPM_LAYOUT_ZERO_SIZE, 0, 21,
-                 "pool 1 slice=0 must not be zero"},
+                 "pool 1: slice=0 must not be zero"},
                 {"direct:reclaim=0", SPM_LAYOUT_ZERO_SIZE, 0, 15,
-                 "pool 1 reclaim=0 must not be zero"},
-                {"exclusive:period=5", SPM_LAYOUT_ZERO_SIZE, 0, 0, "pool 1 max=0 must not be zero"},
+                 "pool 1: reclaim=0 must not be zero"},
+                {"exclusive:period=5", SPM_LAYOUT_ZERO_SIZE, 0, 0,
+                 "pool 1: max=0 must not be zero"},
                 {"direct;sliced:page=1K,slice=1025", SPM_LAYOUT_SLICE_LARGER_THAN_PAGE, 1, 0,
-                 "pool 2 slice=1025 is larger than a page, and a slice lies in one page page: "
+                 "pool 2: slice=1025 is larger than a page, and a slice lies in one page, page: "
                  "1024"},
                 {"sliced:page=1K,cap=1023", SPM_LAYOUT_CAP_SMALLER_THAN_PAGE, 0, 0,
-                 "pool 1 cap=1023 is smaller than a page, so that not one fits (shrink makes the "
-                 "page smaller) page: 1024"},
+                 "pool 1: cap=1023 is smaller than a page, so that not one fits (shrink makes the "
+                 "page smaller), page: 1024"},
                 {"sliced:page=1K,cap=64M", SPM_LAYOUT_TOO_MANY_PAGES, 0, 0,
-                 "pool 1 cap=65536 is more pages than a pool can have at most: 65535"},
+                 "pool 1: cap=65536 is more pages than a pool can have, at most: 65535"},
                 {"exclusive:max=65537T", SPM_LAYOUT_SIZE_TOO_LARGE, 0, 0,
-                 "pool 1 max=72058693549555712 is more than can be counted at most: "
+                 "pool 1: max=72058693549555712 is more than can be counted, at most: "
                  "72057594037927936"},
                 {"direct;slices:page=1M", SPM_LAYOUT_UNKNOWN_WORD, 1, 7,
-                 "pool 2 at character 8 slices is not known here"},
+                 "pool 2, at character 8: 'slices' is not known here"},
                 {"direct;persistent=always", SPM_LAYOUT_UNKNOWN_WORD, 1, 18,
-                 "pool 2 at character 19 persistent always is not known here"},
+                 "pool 2, at character 19: persistent 'always' is not known here"},
                 {"sliced:page=1M;persistent", SPM_LAYOUT_UNKNOWN_WORD, 1, 15,
-                 "pool 2 at character 16 persistent is not known here"},
+                 "pool 2, at character 16: 'persistent' is not known here"},
                 {"direct:page=1M", SPM_LAYOUT_UNKNOWN_FIELD, 0, 7,
-                 "pool 1 at character 8 page is no field of this kind of pool"},
+                 "pool 1, at character 8: 'page' is no field of this kind of pool"},
                 {"exclusive:max=1M,shrink", SPM_LAYOUT_UNKNOWN_FIELD, 0, 17,
-                 "pool 1 at character 18 shrink is no field of this kind of pool"},
+                 "pool 1, at character 18: 'shrink' is no field of this kind of pool"},
                 {"subslices:page=4G", SPM_LAYOUT_UNKNOWN_WORD, 3, 9,
-                 "pool 4 at character 10 : is not known here"},
+                 "pool 4, at character 10: ':' is not known here"},
                 {"sliced:page=12Q", SPM_LAYOUT_BAD_SIZE, 0, 12,
-                 "pool 1 at character 13 page 12Q is no size such as 4096, 64K or 32M"},
+                 "pool 1, at character 13: page '12Q' is no size such as 4096, 64K or 32M"},
                 {"sliced:page=", SPM_LAYOUT_BAD_SIZE, 0, 12,
-                 "pool 1 at character 13 page (nothing) is no size such as 4096, 64K or 32M"},
+                 "pool 1, at character 13: page (nothing) is no size such as 4096, 64K or 32M"},
                 {"sliced:page=-1", SPM_LAYOUT_BAD_SIZE, 0, 12,
-                 "pool 1 at character 13 page -1 is no size such as 4096, 64K or 32M"},
+                 "pool 1, at character 13: page '-1' is no size such as 4096, 64K or 32M"},
                 {"sliced:page=16777216T", SPM_LAYOUT_BAD_SIZE, 0, 12,
-                 "pool 1 at character 13 page 16777216T is no size such as 4096, 64K or 32M"},
+                 "pool 1, at character 13: page '16777216T' is no size such as 4096, 64K or 32M"},
                 {"sliced:page=18446744073709551616", SPM_LAYOUT_BAD_SIZE, 0, 12,
-                 "pool 1 at character 13 page 18446744073709551616 is no size such as 4096, 64K or "
+                 "pool 1, at character 13: page '18446744073709551616' is no size such as 4096, "
+                 "64K or "
                  "32M"},
                 {"sliced:page=1M,page=1M", SPM_LAYOUT_TWICE, 0, 15,
-                 "pool 1 at character 16 page page is said twice"},
+                 "pool 1, at character 16: page 'page' is said twice"},
                 {"direct;exclusive", SPM_LAYOUT_MIXED, 1, 7,
-                 "pool 2 at character 8 exclusive cannot stand beside other pools, as a preset is "
+                 "pool 2, at character 8: 'exclusive' cannot stand beside other pools, as a preset "
+                 "is "
                  "a "
                  "whole list"},
                 {"direct,", SPM_LAYOUT_UNKNOWN_WORD, 1, 6,
-                 "pool 2 at character 7 , is not known here"},
+                 "pool 2, at character 7: ',' is not known here"},
                 {"# none\n\n", SPM_LAYOUT_EMPTY_POOL_LIST, 0, 0, "the list has no pool"},
                 {"direct\n\n  sliced:page=\n 12Q", SPM_LAYOUT_BAD_SIZE, 1, 24,
-                 "pool 2 at line 4 character 2 page 12Q is no size such as 4096, 64K or 32M"},
+                 "pool 2, at line 4, character 2: page '12Q' is no size such as 4096, 64K or 32M"},
                 {"bogus\n", SPM_LAYOUT_UNKNOWN_WORD, 0, 0,
-                 "pool 1 at line 1 character 1 bogus is not known here"},
+                 "pool 1, at line 1, character 1: 'bogus' is not known here"},
                 {"direct\n;direct", SPM_LAYOUT_UNKNOWN_WORD, 1, 7,
-                 "pool 2 at line 2 character 1 ; is not known here"},
+                 "pool 2, at line 2, character 1: ';' is not known here"},
                 {"direct # one\nsliced:page=1K,\nslice=2K\ndirect",
                  SPM_LAYOUT_SLICE_LARGER_THAN_PAGE, 1, 0,
-                 "pool 2 at line 2 slice=2048 is larger than a page, and a slice lies in one page "
+                 "pool 2, at line 2: slice=2048 is larger than a page, and a slice lies in one "
+                 "page, "
                  "page: 1024"},
                 {"#\nsubslices=127M", SPM_LAYOUT_PRESET_UNAVAILABLE, 0, 0,
-                 "at line 2 subslices is a preset that cannot be made of this size value: "
-                 "133169152 at least: 134217728"},
+                 "at line 2: subslices is a preset that cannot be made of this size, value: "
+                 "133169152, at least: 134217728"},
                 {"a\033[31mb", SPM_LAYOUT_UNKNOWN_WORD, 0, 0,
-                 "pool 1 at character 1 a?[31mb is not known here"},
+                 "pool 1, at character 1: 'a?[31mb' is not known here"},
                 {"subslices=127M", SPM_LAYOUT_PRESET_UNAVAILABLE, 0, 0,
-                 "subslices is a preset that cannot be made of this size value: 133169152 at "
+                 "subslices is a preset that cannot be made of this size, value: 133169152, at "
                  "least: 134217728"},
         };
 

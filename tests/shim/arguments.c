@@ -390,6 +390,7 @@ static unsigned int asked(CUfunction function)
 
 Test(arguments, the_driver_is_asked_once_until_functions_end)
 {
+        CUlibrary library;
         CUmodule other;
 
         sp_driver.cuFuncGetParamInfo = describe;
@@ -403,6 +404,11 @@ Test(arguments, the_driver_is_asked_once_until_functions_end)
         cr_expect_eq(asked(number(1)), 0);
         (void)sp_on_cuCtxDestroy_v2(NULL);
         cr_expect_eq(asked(number(1)), 4);
+        cr_assert_eq(sp_driver.cuLibraryLoadData(&library, "any", NULL, NULL, 0, NULL, NULL, 0),
+                     CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuLibraryUnload(library), CUDA_SUCCESS);
+        cr_expect_eq(asked(number(1)), 4);
+        cr_expect_eq(asked(number(1)), 0);
 }
 
 Test(arguments, of_very_many_only_the_first_are_looked_at)

@@ -123,7 +123,8 @@ Test(control, the_text_is_parsed_and_devices_are_counted)
         must_set("direct", -1);
         cr_expect_eq(set_layout("exclusive:max=1M\nsliced:page=12Q", -1), STREAMPOOL_INVALID);
         cr_expect_str_eq(
-                why, "pool 2 at line 2 character 13 page 12Q is no size such as 4096, 64K or 32M");
+                why,
+                "pool 2, at line 2, character 13: page '12Q' is no size such as 4096, 64K or 32M");
         cr_expect_eq(set_layout("sliced:page=1M,slice=2M", -1), STREAMPOOL_INVALID);
         cr_expect_eq(set_layout("sliced", 99), STREAMPOOL_INVALID);
         cr_expect(strstr(why, "device=99 is none of the"), "%s", why);

@@ -12,6 +12,9 @@ and no other test would see it.
 
 cuda.h is the list of functions; cudaTypedefs.h has each of their versions, and
 a row has to be there for every version of a function that submits.
+
+What shim/route/*.def say of a function by its symbol has to be of one with a hook: a
+submission that is misspelt in record.def is recorded as any other, and compiles.
 """
 
 import os
@@ -20,6 +23,8 @@ import sys
 
 # Submit, too, and have a handler: route/on_launch.c. Of most the stream is in a structure.
 HANDLED = {"cuLaunchKernelEx", "cuLaunchCooperativeKernelMultiDevice", "cuGraphLaunch"}
+# Lists of shim/route, one macro a function: PREFIX_<symbol>.
+TOLD = ("record.def", "uses.def", "arguments.def")
 # What takes no stream and is in no class but this one is taken at its word.
 PLAIN = "PLAIN"
 STREAM = re.compile(r"\b(CUstream\s+\w+|CUlaunchConfig\b|CUDA_LAUNCH_PARAMS\w*)")
@@ -100,6 +105,20 @@ def check_lists(submitting, other, names):
         yield "other_calls.def is not sorted by name"
 
 
+def check_told(symbols, told):
+    """`told`: name of a list -> its text"""
+    for name, text in told.items():
+        for symbol in re.findall(r"^#define (?:RECORD|USES|ARGUMENTS)_(\w+)", text, re.M):
+            if symbol not in symbols:
+                yield f"{name} has {symbol}, which is no function with a hook"
+
+
+def hooked(*texts):
+    """The symbols of all rows that are exported, without the variant."""
+    pattern = r"^SP_(?:HOOK|RETRY|SUBMIT|SUBMIT_PAIR|SUBMIT_DEFAULT)\(\w+,\s*(\w+)"
+    return {symbol for text in texts for symbol in re.findall(pattern, text, re.M)}
+
+
 def checks(*texts):
     """`texts`: entry_points.def, submissions.def, other_calls.def, cuda.h, cudaTypedefs.h"""
     table, submissions, other_calls, cuda, cuda_typedefs = (
@@ -127,6 +146,8 @@ def main():
     texts = [read(driver, name) for name in ("entry_points.def", "submissions.def", "other_calls.def")]
     texts += [read(include, name) for name in ("cuda.h", "cudaTypedefs.h")]
     found = list(checks(*texts))
+    told = {name: read(root, "shim", "route", name) for name in TOLD}
+    found += check_told(hooked(*texts[:2]), told)
     version = re.search(r"#define\s+CUDA_VERSION\s+(\d+)", texts[3])[1]
     count = len(functions(texts[3]))
     if count < 300:

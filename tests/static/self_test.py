@@ -9,6 +9,8 @@ case plants one violation in a small tree of its own, or in what a tool is said
 to have printed, and expects exactly the complaint about it.
 """
 
+import contextlib
+import io
 import os
 import shutil
 import subprocess
@@ -21,6 +23,7 @@ sys.path.insert(0, os.path.join(ROOT, "scripts"))
 sys.dont_write_bytecode = True
 
 # pylint: disable=wrong-import-position
+import check_called
 import check_exports
 import check_floors
 import check_format
@@ -218,7 +221,7 @@ class Tidy(Tree):
         self.assertEqual(len(list(check_tidy.checks([path], self.root))), 1)
 
 
-class Readme(unittest.TestCase):
+class Readme(Tree):
     TEXT = "a\n<!-- begin options -->\nold\n<!-- end options -->\nb\n"
 
     def test_a_stale_block_is_seen_and_filled(self):
@@ -227,6 +230,16 @@ class Readme(unittest.TestCase):
         filled = update_readme.filled(self.TEXT, tables)
         self.assertEqual(filled, self.TEXT.replace("old", "new"))
         self.assertEqual(update_readme.stale(filled, tables), [])
+
+    def test_a_page_is_bad_until_it_was_updated(self):
+        page = os.path.join(self.root, "page.md")
+        states = []
+        with contextlib.redirect_stdout(io.StringIO()):
+            for text, check in ((self.TEXT, True), (None, False), (None, True), ("no block\n", True)):
+                if text:
+                    self.write("page.md", text)
+                states.append(update_readme.update(page, {"options": "new\n"}.get, check))
+        self.assertEqual(states, [False, True, True, False])
 
 
 class Results(unittest.TestCase):
@@ -256,6 +269,23 @@ class Headers(Tree):
         self.write("inc/cudaTypedefs.h", "")
         self.assertTrue(find_cuda.holds_headers(folder))
         self.assertEqual(find_cuda.version(folder), "12.9")
+
+
+class Called(unittest.TestCase):
+    TABLE = """
+SP_HOOK(cuFooAsync, cuFooAsync_v2, 4000, _ptsz,
+SP_HOOK(cuFooNew, cuFooNew, 4000, ,
+SP_RETRY(cuFooLoad, cuFooLoad, 4000, ,
+"""
+
+    def test_a_handler_that_no_test_calls_is_seen(self):
+        tests = ["OK(cu.FooNew(&foo));", "f(sp_on_cuFooAsync_v2);"]
+        self.assertEqual(list(check_called.checks(self.TABLE, tests)), [])
+        found = list(check_called.checks(self.TABLE, tests[:1]))
+        self.assertEqual(found, ["cuFooAsync has a handler, and no test that calls it"])
+
+    def test_words_are_no_calls(self):
+        self.assertEqual(check_called.called('/* cuFoo()\n */ sim_fail("cuBar", 1); cuBaz_v2_ptsz(0);'), {"cuBaz"})
 
 
 class Submissions(unittest.TestCase):
@@ -337,6 +367,14 @@ SP_SUBMIT_DEFAULT(cuMemcpyFoo, cuMemcpyFoo_v2, 3020, (CUdeviceptr to), (to))
         found = self.check(ROWS=("3020,", "3030,"))
         self.assertIn("the row cuMemcpyFoo of CUDA 3030 is of no function of the headers", found)
         self.assertEqual(self.check(ROWS=("SP_SUBMIT_DEFAULT", "SP_SUBMIT(cuLater, cuLater, 13010, , COPY,\nSP_SUBMIT_DEFAULT")), [])
+
+    def test_a_row_for_no_function_is_seen(self):
+        symbols = check_submissions.hooked(self.TABLE, self.ROWS)
+        told = {"a.def": "#define RECORD_cuMemcpyFoo_v2(to) X\n#define USES_cuLaunchKernelEx X\n#define WORK X\n"}
+        self.assertEqual(list(check_submissions.check_told(symbols, told)), [])
+        told["b.def"] = "#define RECORD_cuMemcpyFoo(to) X\n"
+        found = list(check_submissions.check_told(symbols, told))
+        self.assertEqual(found, ["b.def has cuMemcpyFoo, which is no function with a hook"])
 
     def test_the_lists_are_in_order(self):
         found = self.check(OTHER=("SP_OTHER(cuFooC", "SP_OTHER(cuZ, ASKS)\nSP_OTHER(cuFooC"))

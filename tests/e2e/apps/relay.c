@@ -102,7 +102,7 @@ static void run_phases(void)
         sync = take(1);
         async = take_on(stream, 2);
         set("sliced:page=4M,cap=64M;direct", -1, STREAMPOOL_IN_USE, " 2097152 bytes live");
-        set("sliced:page=4M,size=64M", -1, STREAMPOOL_INVALID, "size is no field");
+        set("sliced:page=4M,size=64M", -1, STREAMPOOL_INVALID, "'size' is no field");
         set("sliced:page=4M,slice=5M", -1, STREAMPOOL_INVALID, "slice=5242880 is larger");
         set("direct", 99, STREAMPOOL_INVALID, "device=99 is none of");
         give(sync);
