@@ -2,13 +2,11 @@
 /*
  * Bins -- free blocks by size
  *
- * The trees of the upper bins are treaps whose ranks are computed from the
- * address, so that equal sets have equal shapes and a node is two links.
+ * Which bin a block belongs to, and which is the next that is not empty. Bins of
+ * one size are lists; the others are the trees of bins_tree.c.
  */
 
 #include "bins.h"
-
-#include <assert.h>
 
 #include "area.h"
 #include "bits.h"
@@ -45,113 +43,6 @@ static struct place place_of(const struct spm_bins *bins, size_t size)
 static bool is_exact(struct place place)
 {
         return place.row < SPM_EXACT_ROWS;
-}
-
-/* trees */
-
-static bool is_before(const struct spm_block *a, size_t size, uint64_t address)
-{
-        return a->size < size || (a->size == size && a->address < address);
-}
-
-/* Of the address alone, so that it stays the same while the block is in the tree; mixed well, since
- * addresses are regular. */
-static uint64_t rank_of(const struct spm_block *block)
-{
-        uint64_t rank = (block->address >> 9) * 0x9E3779B97F4A7C15u;
-
-        rank = (rank ^ rank >> 32) * 0xD6E8FEB86659FD93u;
-        return rank ^ rank >> 32;
-}
-
-static void tree_insert(struct spm_block **root, struct spm_block *block)
-{
-        struct spm_block **at = root;
-        struct spm_block **low = &block->left;
-        struct spm_block **high = &block->right;
-        struct spm_block *rest;
-        uint64_t rank;
-
-        if (!*at) {
-                *at = block;
-                *low = NULL;
-                *high = NULL;
-                return;
-        }
-        rank = rank_of(block);
-        while (*at && rank_of(*at) >= rank)
-                at = is_before(*at, block->size, block->address) ? &(*at)->right : &(*at)->left;
-
-        /* It takes the place of a subtree, which is split into what is below and above. */
-        rest = *at;
-        *at = block;
-        while (rest) {
-                if (is_before(rest, block->size, block->address)) {
-                        *low = rest;
-                        low = &rest->right;
-                        rest = rest->right;
-                } else {
-                        *high = rest;
-                        high = &rest->left;
-                        rest = rest->left;
-                }
-        }
-        *low = NULL;
-        *high = NULL;
-}
-
-static void tree_remove(struct spm_block **root, struct spm_block *block)
-{
-        struct spm_block **at = root;
-        struct spm_block *low = block->left;
-        struct spm_block *high = block->right;
-
-        while (*at != block) {
-                assert(*at);
-                at = is_before(*at, block->size, block->address) ? &(*at)->right : &(*at)->left;
-        }
-        while (low && high) {
-                if (rank_of(low) >= rank_of(high)) {
-                        *at = low;
-                        at = &low->right;
-                        low = low->right;
-                } else {
-                        *at = high;
-                        at = &high->left;
-                        high = high->left;
-                }
-        }
-        *at = low ? low : high;
-}
-
-static struct spm_block *tree_at_least(struct spm_block *node, size_t size, uint64_t address)
-{
-        struct spm_block *found = NULL;
-
-        while (node) {
-                if (is_before(node, size, address)) {
-                        node = node->right;
-                } else {
-                        found = node;
-                        node = node->left;
-                }
-        }
-        return found;
-}
-
-static struct spm_block *tree_below(struct spm_block *node, size_t size, uint64_t address)
-{
-        struct spm_block *found = NULL;
-
-        while (node) {
-                if (is_before(node, size, address)) {
-                        found = node;
-                        node = node->right;
-                } else {
-                        node = node->left;
-                }
-        }
-        return found;
 }
 
 /* lists */
@@ -230,7 +121,7 @@ static void put(struct spm_bins *bins, struct place place, struct spm_block *blo
         if (is_exact(place))
                 list_insert(&row->bin[place.column], block);
         else
-                tree_insert(&row->bin[place.column], block);
+                spm_tree_insert(&row->bin[place.column], block);
         row->used |= (uint64_t)1 << place.column;
         bins->used[place.row / 64] |= (uint64_t)1 << place.row % 64;
 }
@@ -242,7 +133,7 @@ static void take(struct spm_bins *bins, struct place place, struct spm_block *bl
         if (is_exact(place))
                 list_remove(&row->bin[place.column], block);
         else
-                tree_remove(&row->bin[place.column], block);
+                spm_tree_remove(&row->bin[place.column], block);
         if (row->bin[place.column])
                 return;
         row->used &= ~((uint64_t)1 << place.column);
@@ -369,7 +260,7 @@ static struct spm_block *first_from(const struct spm_bins *bins, struct place pl
                 return NULL;
         if (is_exact(place))
                 return bin_at(bins, place);
-        return tree_at_least(bin_at(bins, place), 0, 0);
+        return spm_tree_at_least(bin_at(bins, place), 0, 0);
 }
 
 struct spm_block *spm_bins_at_least(const struct spm_bins *bins, size_t size)
@@ -378,7 +269,7 @@ struct spm_block *spm_bins_at_least(const struct spm_bins *bins, size_t size)
         struct spm_block *found;
 
         if (!is_exact(place) && bins->rows[place.row]) {
-                found = tree_at_least(bin_at(bins, place), size, 0);
+                found = spm_tree_at_least(bin_at(bins, place), size, 0);
                 if (found)
                         return found;
                 if (!step_up(&place))
@@ -390,9 +281,10 @@ struct spm_block *spm_bins_at_least(const struct spm_bins *bins, size_t size)
 struct spm_block *spm_bins_after(const struct spm_bins *bins, const struct spm_block *block)
 {
         struct place place = place_of(bins, block->size);
-        struct spm_block *next = is_exact(place) ? block->right
-                                                 : tree_at_least(bin_at(bins, place), block->size,
-                                                                 block->address + 1);
+        struct spm_block *next =
+                is_exact(place)
+                        ? block->right
+                        : spm_tree_at_least(bin_at(bins, place), block->size, block->address + 1);
 
         if (next)
                 return next;
@@ -405,7 +297,7 @@ static struct spm_block *last_from(const struct spm_bins *bins, struct place pla
                 return NULL;
         if (is_exact(place))
                 return bin_at(bins, place);
-        return tree_below(bin_at(bins, place), SIZE_MAX, UINT64_MAX);
+        return spm_tree_below(bin_at(bins, place), SIZE_MAX, UINT64_MAX);
 }
 
 struct spm_block *spm_bins_largest(const struct spm_bins *bins)
@@ -418,7 +310,7 @@ struct spm_block *spm_bins_before(const struct spm_bins *bins, const struct spm_
         struct place place = place_of(bins, block->size);
         struct spm_block *found =
                 is_exact(place) ? block->right
-                                : tree_below(bin_at(bins, place), block->size, block->address);
+                                : spm_tree_below(bin_at(bins, place), block->size, block->address);
 
         if (found)
                 return found;
@@ -431,20 +323,12 @@ static bool check_tree(const struct spm_bins *bins, const struct spm_block *node
                        struct place place, size_t *count)
 {
         struct place at;
-        unsigned int side;
 
         if (!node)
                 return true;
         at = place_of(bins, node->size);
-        if (at.row != place.row || at.column != place.column)
+        if (at.row != place.row || at.column != place.column || !spm_tree_is_ordered(node))
                 return false;
-        for (side = 0; side < 2; side++) {
-                const struct spm_block *child = side ? node->right : node->left;
-
-                if (child && (rank_of(child) > rank_of(node) ||
-                              is_before(child, node->size, node->address) != !side))
-                        return false;
-        }
         ++*count;
         return check_tree(bins, node->left, place, count) &&
                check_tree(bins, node->right, place, count);

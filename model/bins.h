@@ -72,4 +72,17 @@ struct spm_block *spm_bins_before(const struct spm_bins *bins, const struct spm_
 /** spm_bins_check() - is every block where it belongs? @count receives how many there are. */
 bool spm_bins_check(const struct spm_bins *bins, size_t *count);
 
+/* inside: a bin of many sizes is a tree by size and address (bins_tree.c) */
+
+void spm_tree_insert(struct spm_block **root, struct spm_block *block);
+void spm_tree_remove(struct spm_block **root, struct spm_block *block);
+
+/* The first that is not before a block of @size at @address, or the last that is; NULL if there is
+ * none. */
+struct spm_block *spm_tree_at_least(struct spm_block *node, size_t size, uint64_t address);
+struct spm_block *spm_tree_below(struct spm_block *node, size_t size, uint64_t address);
+
+/** spm_tree_is_ordered() - are the children of @node on the right sides of it, and below it? */
+bool spm_tree_is_ordered(const struct spm_block *node);
+
 #endif

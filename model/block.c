@@ -2,11 +2,11 @@
 /*
  * Block -- allocations and frees
  *
- * Part of the front door (model.c). A free cannot fail once the block is
- * found: it needs no memory, and what it would like to ask for can wait.
+ * Part of the front door (model.c): how a block's life begins and ends. What it
+ * waits for when it has ended is in block_wait.c. A free cannot fail once the
+ * block is found: it needs no memory, and what it would like to ask for can
+ * wait.
  */
-
-#include <assert.h>
 
 #include "front.h"
 #include "ladder.h"
@@ -194,122 +194,10 @@ static void learn_belt(struct spm_model *model, const struct spm_block *block)
         spm_clock_raise(model, &stream->clock, spm_block_dep(block, 1));
 }
 
-/* What a block waits for, while it is put together; only the count is set at first, since to clear
- * the rest takes longer than what follows. */
-struct deps {
-        struct spm_point points[SPM_BLOCK_DEPS];
-        unsigned int count;
-};
-
-static void add_dep(struct deps *deps, struct spm_point point)
-{
-        unsigned int i;
-
-        for (i = 0; i < deps->count; i++)
-                if (deps->points[i].stream == point.stream) {
-                        if (deps->points[i].position < point.position)
-                                deps->points[i].position = point.position;
-                        return;
-                }
-        assert(deps->count < SPM_BLOCK_DEPS);
-        deps->points[deps->count++] = point;
-}
-
-/* Without memory for what it waits for, a block is never served again: nothing else is safe. */
-static void set_deps(struct spm_model *model, struct spm_block *block, const struct deps *deps)
-{
-        if (!spm_block_set_deps(model, block, deps->points, deps->count)) {
-                spm_block_drop_deps(model, block);
-                block->exported = true;
-        }
-}
-
-/*
- * A free is ordered behind what its context waits for and, on a blocking stream, behind the legacy
- * stream's earlier work. One that the driver does not see submits nothing, so the host need not be
- * behind that when it waits for the stream, and it has to be observed by itself: on an H200 with
- * driver 580, cuStreamQuery and cuStreamSynchronize of an idle blocking stream answer at once while
- * the legacy stream is busy, although an event recorded on the stream waits.
- */
-static void wait_for_unseen(struct deps *deps, const struct spm_stream_state *stream)
-{
-        struct spm_context_state *context = stream->context;
-        struct spm_stream_state *line = context->line;
-
-        if (context->waited_at > line->done_poll) {
-                add_dep(deps, (struct spm_point){line->object.id, spm_stream_submit(line)});
-        } else if (spm_stream_waits_for_legacy(stream)) {
-                struct spm_stream_state *other =
-                        context->legacy_stream ? context->legacy_stream : line;
-
-                add_dep(deps, (struct spm_point){other->object.id, spm_stream_submit(other)});
-        }
-}
-
-/* What it was born with counts unless the stream has waited for it (A6). */
-void spm_block_wait(struct spm_model *model, struct spm_block *block,
-                    struct spm_stream_state *stream, uint64_t position)
-{
-        struct spm_stream_state *birth;
-        struct deps deps;
-        unsigned int i;
-
-        deps.count = 0;
-        add_dep(&deps, (struct spm_point){stream->object.id, position});
-        for (i = 0; i < block->dep_count; i++) {
-                struct spm_point born = spm_block_dep(block, i);
-
-                if (!spm_stream_has_waited(stream, born) && !spm_point_is_done(model, born, false))
-                        add_dep(&deps, born);
-        }
-        /* Of the points that are implied where it was allocated, a magazine remembers none. */
-        birth = block->dep_count == 1 && !spm_stream_has_waited(stream, spm_block_dep(block, 0))
-                        ? spm_subject_stream(model, block->streams[0])
-                        : NULL;
-        if (birth)
-                wait_for_unseen(&deps, birth);
-        wait_for_unseen(&deps, stream);
-        set_deps(model, block, &deps);
-        stream->open_blocks++;
-        stream->open_bytes += block->size;
-}
-
 static void wait_in_order(struct spm_model *model, struct spm_block *block,
                           struct spm_stream_state *stream)
 {
         spm_block_wait(model, block, stream, spm_stream_submit(stream));
-}
-
-bool spm_block_wait_more(struct spm_model *model, struct spm_block *block, struct spm_point point)
-{
-        struct deps deps;
-        unsigned int i;
-
-        deps.count = 0;
-        for (i = 0; i < block->dep_count; i++)
-                add_dep(&deps, spm_block_dep(block, i));
-        if (deps.count == SPM_BLOCK_DEPS)
-                return false;
-        add_dep(&deps, point);
-        return spm_block_set_deps(model, block, deps.points, deps.count);
-}
-
-/*
- * An asynchronous block that is freed by nobody's order waits for its birth. Of the points that are
- * implied where it was allocated, a magazine remembers none.
- */
-static void wait_for_birth(struct spm_model *model, struct spm_block *block)
-{
-        struct spm_stream_state *stream = spm_subject_stream(model, block->streams[0]);
-        struct deps deps;
-        unsigned int i;
-
-        deps.count = 0;
-        for (i = 0; i < block->dep_count; i++)
-                add_dep(&deps, spm_block_dep(block, i));
-        if (stream)
-                wait_for_unseen(&deps, stream);
-        set_deps(model, block, &deps);
 }
 
 static void wait_for_context(struct spm_model *model, struct spm_block *block,
@@ -333,7 +221,7 @@ static void wait_for_all(struct spm_model *model, struct spm_block *block,
         else if (context)
                 wait_for_context(model, block, context);
         else if (block->dep_count)
-                wait_for_birth(model, block);
+                spm_block_wait_for_birth(model, block);
 }
 
 /* Of a small pool less is a batch, so that it does not have to grow while it waits for one. */

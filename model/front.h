@@ -46,6 +46,10 @@ enum spm_status spm_block_find_live(const struct spm_model *model, uint64_t addr
 void spm_block_wait(struct spm_model *model, struct spm_block *block,
                     struct spm_stream_state *stream, uint64_t position);
 
+/** spm_block_wait_for_birth() - an asynchronous block was freed in nobody's order: it waits for
+ * what it was born with. */
+void spm_block_wait_for_birth(struct spm_model *model, struct spm_block *block);
+
 /** spm_block_wait_more() - what was freed waits for @point as well. Return: false if it cannot, and
  * nothing has changed. */
 bool spm_block_wait_more(struct spm_model *model, struct spm_block *block, struct spm_point point);

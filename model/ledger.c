@@ -290,7 +290,7 @@ void spm_ledger_free(struct spm_model *model, struct spm_block *block,
         uint32_t i;
 
         assert(entry && entry->life == SPM_LIFE_LIVE);
-        /* As in block.c: without memory for what it waits for, it is never served again. */
+        /* As in block_wait.c: without memory for what it waits for, it is never served again. */
         if (!wait_for_uses(model, block, entry, stream))
                 block->exported = true;
         spm_tag_uncount(model, entry->tag, entry->size, true);

@@ -231,7 +231,8 @@ static struct spm_block *find_own(const struct spm_magazine *magazine, uint64_t 
 
 /*
  * Does it wait for nothing but its stream, and what is implied by that? On a blocking stream every
- * free also waits for a point of the legacy stream, or of the line; so will the next (block.c).
+ * free also waits for a point of the legacy stream, or of the line; so will the next
+ * (block_wait.c).
  */
 SPM_MAY_RACE bool spm_magazine_is_plain(const struct spm_magazine *magazine,
                                         const struct spm_block *block)

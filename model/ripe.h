@@ -18,7 +18,7 @@
  *                as complete blocks are laid up and frees are counted later, 0.3 to 1.4 % on traces
  *   not for it   else; above all while one stream alone has work and the device is behind: it can
  *                be served early then, in that stream's order, and who is told of that needs the
- *                lock (R1, work.c)
+ *                lock (R1, work_sole.c)
  *
  * The owner reads without the lock which of the three it is, and where the line ends. Why is
  * neither too old? What counts is work that was submitted before the free, by the owner's thread or

@@ -36,7 +36,7 @@ struct spm_stamp_state {
         bool is_trap; /* asked for by the legacy stream for itself; nobody follows it */
         bool is_owed; /* if it cannot be recorded, the host waits instead */
         bool lent;    /* a stream was told to wait for it */
-        bool guards;  /* whoever comes may be, or was, told to be behind it (work.c) */
+        bool guards;  /* whoever comes may be, or was, told to be behind it (work_sole.c) */
         bool waited;  /* the host was told to wait for it */
 };
 

@@ -15,6 +15,9 @@
  * in the context is its to have again, at once. A blocking stream and the
  * legacy one count as one, because each runs after what the other was given
  * before.
+ *
+ *   work.c       the counts, and the front door
+ *   work_sole.c  R1, and why it holds
  */
 
 #include <stdbool.h>
@@ -119,5 +122,20 @@ void spm_work_settle(struct spm_model *model, struct spm_context_state *context)
  * until the next count any stream may have work. @actions: as of spm_submit(). */
 void spm_work_blur(struct spm_model *model, struct spm_context_state *context,
                    struct spm_actions *actions);
+
+/* inside: what work.c tells work_sole.c */
+
+/** spm_work_find_sole() - another count is relied on: there may be a sole stream now. */
+void spm_work_find_sole(const struct spm_model *model, struct spm_context_state *context);
+
+/** spm_work_submit() - @stream was announced, and is about to be given work: it may be the sole
+ * stream, or end what another was. @actions: to be carried out before that. */
+void spm_work_submit(struct spm_model *model, struct spm_stream_state *stream,
+                     struct spm_actions *actions);
+
+/** spm_work_end_sole() - no stream is the sole one any more. @waiter: who is about to be given work
+ * that has to be behind what was served early; NULL for whoever it may be, and the host waits. */
+void spm_work_end_sole(struct spm_model *model, struct spm_context_state *context,
+                       const struct spm_stream_state *waiter, struct spm_actions *actions);
 
 #endif

@@ -6,7 +6,7 @@
  * What has to be complete before a call returns goes to a stream of our own, one for
  * each context, which waits for no other: the program's streams may have work that
  * ends only when the program goes on. Nothing earlier can touch the memory by then: it
- * is served when it is complete, because none is served early with guards (work.c), and
+ * is served when it is complete, because none is served early with guards (work_sole.c), and
  * freed when the context is idle.
  */
 

@@ -12,7 +12,7 @@
  *   cuMemFree    0 driver calls, and 1 lock, or 0 while nothing that was submitted can
  *                still be running; one of every STREAMPOOL_BATCH frees records an
  *                event, and while one stream has work and the device is behind, the
- *                next launch may (model/work.c). Where threads have waited for one
+ *                next launch may (model/work_sole.c). Where threads have waited for one
  *                another at the lock, small blocks take one for a number of calls
  *   the two of a pair on one stream
  *                0 locks and 0 driver calls while this thread has blocks of the size

@@ -21,6 +21,9 @@ enum sp_whose {
 /** sp_whose() - @block: return argument, written for SP_OURS. */
 enum sp_whose sp_whose(CUdeviceptr pointer, struct spm_allocation *block);
 
+/** sp_whose_context() - the owner of a block; NULL of an asynchronous one. */
+struct sp_context *sp_whose_context(const struct spm_allocation *block);
+
 /** sp_known_outside() - from now on the block is never served again (Q3), and work of its last
  * owner has ended. */
 void sp_known_outside(const struct spm_allocation *block);

@@ -5,7 +5,7 @@
  *
  * While a context is the only one, and everything that is submitted in it passes
  * our hooks, the model is told of each stream that gets work, and may serve
- * memory again before it is complete (R1, model/work.c). What ends that for good:
+ * memory again before it is complete (R1, model/work_sole.c). What ends that for good:
  *
  *   a second context, peers         work elsewhere may touch the memory, and
  *                                   waits for nothing of this context's
