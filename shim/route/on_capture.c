@@ -10,33 +10,112 @@
  *
  * What was freed on a stream before it captures is stamped before the capture
  * begins, because no real work can enter the stream until it ends (C5).
+ *
+ * A stream can be one that nobody knows: no record is made of a context while one is
+ * being ended, by whichever thread. Its captures count all the same, as the context
+ * may be known a moment later, and then be asked for an event.
  */
 
+#include <stdlib.h>
+
 #include "base/life.h"
+#include "base/lock.h"
 #include "route/perform.h"
 #include "route/route.h"
 #include "route/work.h"
 #include "track/state.h"
 
-static struct sp_stream *start_capture(CUstream handle)
+/* A capture that is open on a stream without a record. */
+struct stranger {
+        struct stranger *next;
+        CUstream handle;
+};
+
+/* Guarded by: the lock. */
+static struct sp_lock lock = SP_LOCK_INIT(SP_RANK_CONTEXT);
+static struct stranger *strangers;
+
+/* Without memory for it we keep still until the end. */
+static void remember(CUstream handle)
 {
-        struct sp_stream *stream = sp_life_is_on() ? sp_stream_of(handle) : NULL;
+        struct stranger *stranger = malloc(sizeof(*stranger));
+
+        if (!stranger)
+                return;
+        stranger->handle = handle;
+        sp_lock_take(&lock);
+        stranger->next = strangers;
+        strangers = stranger;
+        sp_lock_drop(&lock);
+}
+
+static struct stranger **find_locked(CUstream handle)
+{
+        struct stranger **at = &strangers;
+
+        while (*at && (*at)->handle != handle)
+                at = &(*at)->next;
+        return at;
+}
+
+static bool is_stranger(CUstream handle)
+{
+        bool found;
+
+        sp_lock_take(&lock);
+        found = *find_locked(handle);
+        sp_lock_drop(&lock);
+        return found;
+}
+
+void sp_capture_forget(CUstream handle)
+{
+        struct stranger **at, *found;
+
+        sp_lock_take(&lock);
+        at = find_locked(handle);
+        found = *at;
+        if (found)
+                *at = found->next;
+        sp_lock_drop(&lock);
+        if (found)
+                atomic_fetch_sub(&sp_captures, 1);
+        free(found);
+}
+
+struct beginning {
+        bool is_counted;
+        struct sp_stream *stream; /* NULL: the model has not been told */
+};
+
+static bool begin_in_model(struct sp_stream *stream)
+{
         struct spm_actions actions;
         enum spm_status status;
 
-        if (!stream || atomic_load(&stream->is_capturing))
-                return NULL;
-        sp_work_blur();
         status = spm_capture_begin(sp_model_enter(), stream->model, &actions);
         sp_model_leave();
-        if (status != SPM_OK)
-                return NULL;
-        sp_perform(&actions, NULL);
+        if (status == SPM_OK)
+                sp_perform(&actions, NULL);
+        return status == SPM_OK;
+}
+
+static struct beginning start_capture(CUstream handle)
+{
+        struct sp_stream *stream = sp_life_is_on() ? sp_stream_of(handle) : NULL;
+        struct beginning beginning = {.is_counted = false};
+
+        if (!sp_life_is_on() || (stream && atomic_load(&stream->is_capturing)))
+                return beginning;
+        sp_work_blur();
+        if (stream && begin_in_model(stream))
+                beginning.stream = stream;
         /* From here on no thread asks the driver anything of its own, and none begins a count; one
          * that did since is worth nothing. */
         sp_quiet_end();
         sp_work_blur();
-        return stream;
+        beginning.is_counted = true;
+        return beginning;
 }
 
 static void end_in_model(struct sp_stream *stream)
@@ -45,29 +124,36 @@ static void end_in_model(struct sp_stream *stream)
         sp_model_leave();
 }
 
-static CUresult finish_begin(struct sp_stream *stream, CUresult result)
+static CUresult finish_begin(struct beginning beginning, CUstream handle, CUresult result)
 {
-        if (!stream)
+        struct sp_stream *stream = beginning.stream;
+
+        if (!beginning.is_counted)
                 return result;
+        if (result == CUDA_SUCCESS && !stream) {
+                remember(handle);
+                return result;
+        }
         if (result == CUDA_SUCCESS && !atomic_exchange(&stream->is_capturing, true))
                 return result;
-        end_in_model(stream);
+        if (stream)
+                end_in_model(stream);
         atomic_fetch_sub(&sp_captures, 1);
         return result;
 }
 
 CUresult CUDAAPI sp_on_cuStreamBeginCapture(CUstream handle)
 {
-        struct sp_stream *stream = start_capture(handle);
+        struct beginning beginning = start_capture(handle);
 
-        return finish_begin(stream, sp_driver.cuStreamBeginCapture(handle));
+        return finish_begin(beginning, handle, sp_driver.cuStreamBeginCapture(handle));
 }
 
 CUresult CUDAAPI sp_on_cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode)
 {
-        struct sp_stream *stream = start_capture(handle);
+        struct beginning beginning = start_capture(handle);
 
-        return finish_begin(stream, sp_driver.cuStreamBeginCapture_v2(handle, mode));
+        return finish_begin(beginning, handle, sp_driver.cuStreamBeginCapture_v2(handle, mode));
 }
 
 #if CUDA_VERSION >= 12030
@@ -76,10 +162,11 @@ CUresult CUDAAPI sp_on_cuStreamBeginCaptureToGraph(CUstream handle, CUgraph grap
                                                    const CUgraphEdgeData *edges, size_t count,
                                                    CUstreamCaptureMode mode)
 {
-        struct sp_stream *stream = start_capture(handle);
+        struct beginning beginning = start_capture(handle);
 
-        return finish_begin(stream, sp_driver.cuStreamBeginCaptureToGraph(
-                                            handle, graph, dependencies, edges, count, mode));
+        return finish_begin(beginning, handle,
+                            sp_driver.cuStreamBeginCaptureToGraph(handle, graph, dependencies,
+                                                                  edges, count, mode));
 }
 #endif
 
@@ -97,12 +184,16 @@ static bool still_captures(CUstream handle, CUresult result)
 CUresult CUDAAPI sp_on_cuStreamEndCapture(CUstream handle, CUgraph *graph)
 {
         struct sp_stream *stream = sp_life_is_on() ? sp_stream_of(handle) : NULL;
+        bool was_capturing = stream && atomic_load(&stream->is_capturing);
         CUresult result = sp_driver.cuStreamEndCapture(handle, graph);
 
-        if (!stream || still_captures(handle, result) ||
-            !atomic_exchange(&stream->is_capturing, false))
+        if ((!was_capturing && !is_stranger(handle)) || still_captures(handle, result))
                 return result;
-        end_in_model(stream);
-        atomic_fetch_sub(&sp_captures, 1);
+        if (!was_capturing) {
+                sp_capture_forget(handle);
+        } else if (atomic_exchange(&stream->is_capturing, false)) {
+                end_in_model(stream);
+                atomic_fetch_sub(&sp_captures, 1);
+        }
         return result;
 }

@@ -48,6 +48,7 @@ static struct sp_stream *retire(CUstream handle)
         struct spm_actions actions;
         enum spm_status status;
 
+        sp_capture_forget(handle);
         if (!stream)
                 return NULL;
         status = spm_stream_retire(sp_model_enter(), stream->model, &actions);

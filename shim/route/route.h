@@ -93,6 +93,10 @@ struct sp_ledger_entry sp_route_entry(enum sp_kind kind, uint64_t address, size_
 /** sp_route_write_down() - the driver has served; 0 is no address. */
 void sp_route_write_down(enum sp_kind kind, uint64_t address, size_t bytes);
 
+/** sp_capture_forget() - a capture on @handle, which nobody knew when it began, has ended, or the
+ * stream is about to be destroyed; of others nothing is done. */
+void sp_capture_forget(CUstream handle);
+
 /**
  * sp_route_barrier() - the end of a free that the driver was not told of
  * @context: the owner of the block; may be NULL

@@ -60,7 +60,8 @@ def same(command, modes=MODES, **settings):
     for mode in modes:
         runs[mode] = shimmed(command, mode, status=wanted.status, **settings)
         note(runs[mode].out == wanted.out,
-             f'{label(command)} {mode} {settings}\n  alone: {wanted.out}  shim:  {runs[mode].out}')
+             f'{label(command)} {mode} {settings}\n  alone: {wanted.out}  shim:  {runs[mode].out}'
+             f'{runs[mode].err[-500:]}')
         if mode != 'off':
             note(runs[mode].report is not None, f'{label(command)} {mode}: no report')
         else:

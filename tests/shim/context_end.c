@@ -12,6 +12,7 @@
 #include "driver/driver.h"
 #include "tests/sim_driver/control.h"
 #include "track/context.h"
+#include "track/state.h"
 
 /* Every header declares another version of it. */
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
@@ -91,6 +92,38 @@ Test(context_end, keeps_others_from_a_record_of_it, .init = start_unknown)
         cr_expect_not_null(sp_context_current(), "the other end is none of its business");
         sp_ending_finish(&other);
         cr_expect_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
+}
+
+/* Its stream has no record then, and captures all the same. */
+Test(context_end, keeps_no_capture_from_being_seen, .init = start_unknown)
+{
+        struct sp_ending ending = {.ordinal = 0};
+        CUstream streams[3] = {NULL, NULL, CU_STREAM_PER_THREAD};
+        CUgraph graph;
+
+        for (int i = 0; i < 2; i++)
+                cr_assert_eq(sp_driver.cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING),
+                             CUDA_SUCCESS);
+        sp_ending_begin(&ending);
+        for (int i = 0; i < 3; i++) {
+                cr_assert_eq(
+                        sp_on_cuStreamBeginCapture_v2(streams[i], CU_STREAM_CAPTURE_MODE_RELAXED),
+                        CUDA_SUCCESS);
+                cr_expect_neq(
+                        sp_on_cuStreamBeginCapture_v2(streams[i], CU_STREAM_CAPTURE_MODE_RELAXED),
+                        CUDA_SUCCESS);
+        }
+        sp_ending_finish(&ending);
+        cr_expect_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS, "the context is known now");
+        cr_expect_eq(sp_on_cuStreamEndCapture(streams[0], &graph), CUDA_SUCCESS,
+                     "and nothing was asked that would have ended the capture");
+        cr_expect(sp_is_capturing());
+        cr_expect_eq(sp_on_cuStreamEndCapture(streams[2], &graph), CUDA_SUCCESS);
+        cr_expect(sp_is_capturing());
+        cr_expect_neq(sp_on_cuStreamEndCapture(streams[0], &graph), CUDA_SUCCESS);
+        cr_expect(sp_is_capturing());
+        cr_expect_eq(sp_on_cuStreamDestroy_v2(streams[1]), CUDA_SUCCESS);
+        cr_expect_not(sp_is_capturing());
 }
 
 /* Another thread's reset, in the middle of it. */
