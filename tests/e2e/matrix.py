@@ -60,7 +60,7 @@ def same(command, modes=MODES, **settings):
     for mode in modes:
         runs[mode] = shimmed(command, mode, status=wanted.status, **settings)
         note(runs[mode].out == wanted.out,
-             f'{label(command)} {mode} {settings}\n  alone: {wanted.out}  shim:  {runs[mode].out}'
+             f'{label(command)} {mode} {settings}\n  alone: {wanted.out}  shim:  {runs[mode].out}\n'
              f'{runs[mode].err[-500:]}')
         if mode != 'off':
             note(runs[mode].report is not None, f'{label(command)} {mode}: no report')
@@ -483,12 +483,11 @@ def threads():
 
 def quarrels():
     """Destroying and capturing are not disturbed by what the pool asks the driver meanwhile."""
-    roles = (('allocate', 'allocate', 'capture'), ('stream', 'stream', 'stream', 'allocate'),
-             ('stream', 'context', 'context', 'allocate', 'retain', 'capture'),
-             ('reset', 'bystander', 'bystander', 'bystander'))
-    for chosen in roles:
+    for chosen in ('allocate allocate capture', 'stream stream stream allocate',
+                   'stream context context allocate retain capture',
+                   'reset bystander bystander bystander'):
         for memory in ('4G', '48M'):
-            runs = same(app('quarrel', 1000, *chosen), modes=('pool',), SIM_TIME='threads',
+            runs = same(app('quarrel', 1000, *chosen.split()), modes=('pool',), SIM_TIME='threads',
                         SIM_JITTER='60000', SIM_MEMORY=memory, STREAMPOOL_BATCH='2',
                         STREAMPOOL_KEEP='0')
             note(shimrun.pooled(runs['pool'].report) > 100, f'quarrel {chosen}: pool not used')
