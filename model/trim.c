@@ -358,8 +358,9 @@ static void trim_synced(struct spm_model *model, struct spm_pool_state *pool,
 static bool has_more_at_hand(const struct spm_pool_state *pool)
 {
         return pool->magazines && !pool->closed && pool->config.kind == SPM_POOL_ASYNC &&
+               !pool->config.release_needs_idle &&
                pool->reserved_bytes > pool->config.release_threshold &&
-               pool->reserved_bytes > pool->config.keep;
+               pool->reserved_bytes - pool->rounded_bytes > pool->config.keep;
 }
 
 void spm_trim_synced(struct spm_model *model, const struct spm_context_state *context,

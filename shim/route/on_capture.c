@@ -11,9 +11,10 @@
  * What was freed on a stream before it captures is stamped before the capture
  * begins, because no real work can enter the stream until it ends (C5).
  *
- * A stream can be one that nobody knows: no record is made of a context while one is
- * being ended, by whichever thread. Its captures count all the same, as the context
- * may be known a moment later, and then be asked for an event.
+ * A stream can be one that nobody knows: no record is made of a context while it may be
+ * ended, by whichever thread, or without memory. Its captures count all the same, as the
+ * context may be known a moment later, and then be asked for an event. If it ends with a
+ * capture open, we keep still until the process ends.
  */
 
 #include <stdlib.h>
@@ -29,13 +30,22 @@
 struct stranger {
         struct stranger *next;
         CUstream handle;
+        const void *thread; /* whose, of a per-thread stream; else NULL */
 };
+
+/* Per thread, because its address says whose a per-thread stream is. */
+static __thread char me __attribute__((tls_model("initial-exec")));
 
 /* Guarded by: the lock. */
 static struct sp_lock lock = SP_LOCK_INIT(SP_RANK_CONTEXT);
 static struct stranger *strangers;
 
-/* Without memory for it we keep still until the end. */
+static const void *thread_of(CUstream handle)
+{
+        return handle == CU_STREAM_PER_THREAD ? &me : NULL;
+}
+
+/* Without memory for it we keep still until the process ends. */
 static void remember(CUstream handle)
 {
         struct stranger *stranger = malloc(sizeof(*stranger));
@@ -43,6 +53,7 @@ static void remember(CUstream handle)
         if (!stranger)
                 return;
         stranger->handle = handle;
+        stranger->thread = thread_of(handle);
         sp_lock_take(&lock);
         stranger->next = strangers;
         strangers = stranger;
@@ -53,7 +64,7 @@ static struct stranger **find_locked(CUstream handle)
 {
         struct stranger **at = &strangers;
 
-        while (*at && (*at)->handle != handle)
+        while (*at && ((*at)->handle != handle || (*at)->thread != thread_of(handle)))
                 at = &(*at)->next;
         return at;
 }

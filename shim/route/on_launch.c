@@ -248,15 +248,11 @@ CUresult CUDAAPI sp_on_cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle han
 CUresult CUDAAPI sp_on_cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green)
 {
         CUresult result = sp_driver.cuCtxFromGreenCtx(context, green);
-        struct sp_context *known;
 
         if (result != CUDA_SUCCESS || !sp_life_is_on())
                 return result;
-        known = sp_context_of(*context);
-        if (known)
-                atomic_store(&known->forward_only, true);
-        /* A kernel there may use memory of the primary one, and the mark of a default stream does
-         * not say which of the two it is of. */
+        sp_context_note_green(*context);
+        /* A kernel there may use memory of the primary one, and is in no order with its streams. */
         sp_work_share(NULL);
         return result;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whose -- is memory that the program asks about ours? */
+/* Whose -- is memory that the program asks about ours, and what if others get to know it? */
 
 #include "route/whose.h"
 

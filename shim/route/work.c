@@ -96,11 +96,12 @@ void sp_work_blur(void)
                         blur(each);
 }
 
-/* With several contexts all are shared. */
+/* With several contexts all are shared; none of them is the only one for a thread that finds out
+ * later (sp_work_watch_first()). */
 static void part(void)
 {
-        sp_submit_part();
         sp_work_share(NULL);
+        sp_submit_part();
 }
 
 /*
@@ -128,12 +129,13 @@ void sp_work_watch_first(struct sp_context *context)
         }
         if (!alone)
                 part();
-        alone = alone && has_context_events() && sp_submit_is_complete();
-        if (alone)
-                sp_submit_watch(context->handle);
+        alone = alone && has_context_events() && sp_submit_is_complete() &&
+                !sp_context_may_be_green();
         model = sp_model_enter();
         /* Looked at with the lock: who shares it since says so to the model after this. */
         alone = alone && !atomic_load(&context->is_shared);
+        if (alone)
+                sp_submit_watch(context->handle);
         spm_context_watch(model, context->model, alone, &actions);
         sp_model_leave();
         count_from_here(context, &actions);

@@ -27,6 +27,7 @@ static struct sp_device *_Atomic devices;
 /* Guarded by: table_lock. Ends under way, and how many there were. */
 static struct sp_ending *endings;
 static atomic_uint endings_begun;
+static atomic_bool has_unseen_green; /* one that had no record when it was said to be green */
 static struct sp_lock table_lock = SP_LOCK_INIT(SP_RANK_CONTEXT);
 
 atomic_uint sp_primaries_down;
@@ -224,6 +225,8 @@ static struct sp_context *make_context(CUcontext handle, unsigned long long id)
         }
         sp_pools_prepare_sync(context);
         context->is_primary = is_primary(handle, ordinal);
+        atomic_store(&context->forward_only,
+                     !context->is_primary && atomic_load(&has_unseen_green));
         return context;
 }
 
@@ -333,6 +336,21 @@ struct sp_context *sp_context_of(CUcontext handle)
 struct sp_context *sp_context_find(CUcontext handle)
 {
         return find(handle, id_of(handle));
+}
+
+void sp_context_note_green(CUcontext handle)
+{
+        struct sp_context *context = sp_context_of(handle);
+
+        if (context)
+                atomic_store(&context->forward_only, true);
+        else
+                atomic_store(&has_unseen_green, true);
+}
+
+bool sp_context_may_be_green(void)
+{
+        return atomic_load(&has_unseen_green);
 }
 
 /*

@@ -78,6 +78,12 @@ struct sp_context {
         struct sp_context *next;
 };
 
+/** sp_context_note_green() - what has this handle is a green context: nothing is pooled in it. If
+ * no record can be made of it now, nothing is in any but primary ones from then on, and
+ * sp_context_may_be_green() is true. */
+void sp_context_note_green(CUcontext handle);
+bool sp_context_may_be_green(void);
+
 /** sp_context_current() - the calling thread's, or NULL if it has none or we cannot follow it. */
 struct sp_context *sp_context_current(void);
 

@@ -59,7 +59,8 @@ bool sp_layout_make_pool(struct spm_model *model, const struct spm_pool_config *
 /** sp_layout_of() - what was said of @device, or of all others; NULL if nothing was. */
 const struct sp_layout_wish *sp_layout_of(int device);
 
-/** sp_layout_is_in_force() - are pools of @device cut up otherwise than as the default heap? */
+/** sp_layout_is_in_force() - are pools of @device to be cut up otherwise than as the default heap?
+ * One that could not be is none the less. */
 bool sp_layout_is_in_force(int device);
 
 /* Without it. */

@@ -126,8 +126,12 @@ static atomic_uintptr_t *find_slot(uintptr_t key, uintptr_t leaving)
 static void set_mark(uintptr_t key, unsigned int since)
 {
         uintptr_t leaving = (uintptr_t)sp_submitter | LEAVING;
-        atomic_uintptr_t *mark = find_slot(key, leaving);
+        atomic_uintptr_t *mark;
 
+        /* A thread without a name leaves none. */
+        if (!sp_submitter)
+                return;
+        mark = find_slot(key, leaving);
         if (!mark)
                 return;
         note(mark);
@@ -224,10 +228,11 @@ static void begin_epoch(void)
                 atomic_fetch_add(&epoch, 1);
 }
 
+/* Who finds a slot without a mark sees the epoch, too. */
 static void take_all(void)
 {
         for (unsigned int i = 0; i < SP_SUBMIT_MARKS; i++)
-                atomic_store_explicit(&sp_submit_marks[i], 0, memory_order_relaxed);
+                atomic_store_explicit(&sp_submit_marks[i], 0, memory_order_release);
 }
 
 void sp_submit_forget(void)

@@ -43,8 +43,9 @@ enum sp_submit_class {
 };
 
 /*
- * Handles of streams that are known to have work, each in the slot that is its home or in one
- * behind it. A mark may be lost, to another stream's: then its stream is told again.
+ * Handles of streams that are known to have work, with several contexts a default stream's and its
+ * context's sum, each in the slot that is its home or in one behind it; and threads that are
+ * leaving one there. A mark may be lost, to another stream's: then its stream is told again.
  */
 #define SP_SUBMIT_MARKS 256
 extern atomic_uintptr_t sp_submit_marks[SP_SUBMIT_MARKS];
@@ -134,9 +135,10 @@ void sp_submit_again_slow(void);
  * the last time. One thread at a time. */
 static inline void sp_submit_again(void)
 {
-        if (atomic_load_explicit(&sp_submit_left, memory_order_acquire) !=
-                    atomic_load_explicit(&sp_submit_seen, memory_order_relaxed) ||
-            atomic_load_explicit(&sp_submit_telling, memory_order_acquire))
+        /* In this order: who is telling leaves a mark before it has told. */
+        if (atomic_load_explicit(&sp_submit_telling, memory_order_acquire) ||
+            atomic_load_explicit(&sp_submit_left, memory_order_acquire) !=
+                    atomic_load_explicit(&sp_submit_seen, memory_order_relaxed))
                 sp_submit_again_slow();
 }
 

@@ -126,6 +126,32 @@ Test(context_end, keeps_no_capture_from_being_seen, .init = start_unknown)
         cr_expect_not(sp_is_capturing());
 }
 
+#if CUDA_VERSION >= 12050
+/* Nor is a green context known as one then, and what it does is in no order with the primary one.
+ */
+Test(context_end, keeps_no_green_context_from_being_one, .init = start_unknown)
+{
+        struct sp_ending ending = {.ordinal = 0};
+        CUdevResource everything;
+        CUdevResourceDesc desc;
+        CUgreenCtx green;
+        CUcontext converted;
+
+        cr_assert_eq(cuDeviceGetDevResource(0, &everything, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+        cr_assert_eq(cuDevResourceGenerateDesc(&desc, &everything, 1), CUDA_SUCCESS);
+        cr_assert_eq(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM), CUDA_SUCCESS);
+        sp_ending_begin(&ending);
+        cr_assert_eq(sp_on_cuCtxFromGreenCtx(&converted, green), CUDA_SUCCESS);
+        sp_ending_finish(&ending);
+        cr_assert_not_null(sp_context_of(converted));
+        cr_expect(atomic_load(&sp_context_of(converted)->forward_only));
+        record = sp_context_of(primary);
+        cr_assert_not_null(record);
+        cr_expect_not(atomic_load(&record->forward_only));
+        cr_expect(sp_context_may_be_green(), "so that one is not alone");
+}
+#endif
+
 /* Another thread's reset, in the middle of it. */
 static CUresult CUDAAPI ask_and_reset(size_t *free_bytes, size_t *total_bytes)
 {

@@ -19,7 +19,7 @@ import source_tree
 FOLDERS = ("tests/conformance/", "tests/e2e/apps/", "tests/examples/", "tests/gpu/", "tests/shim/")
 # The look-up of everything, for the programs above.
 LIST = "tests/conformance/cu.def"
-CALLED = re.compile(r"\b(?:sp_on_cu|cu\.|cu)([A-Z]\w*?)(?:_v\d+)?(?:_pt[sd][sz])?\b")
+CALLED = re.compile(r"(?<!sp_driver\.)\b(?:sp_on_cu|cu\.|cu)([A-Z]\w*?)(?:_v\d+)?(?:_pt[sd][sz])?\b")
 
 
 def called(text):
