@@ -202,7 +202,8 @@ enum spm_status spm_context_blur(struct spm_model *model, spm_context id,
         return spm_model_finish(model, SPM_OK, actions);
 }
 
-/* Each allocation there asks for an event, for streams that may have had no work for long (H6). */
+/* The program has allocated there, and each time it does asks for an event now, for streams that
+ * may have had no work for long (H6). */
 static bool is_trap_in_use(const struct spm_context_state *context)
 {
         const struct spm_stream_state *legacy = context->legacy_stream;

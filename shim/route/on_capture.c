@@ -83,6 +83,8 @@ void sp_capture_forget(CUstream handle)
 {
         struct stranger **at, *found;
 
+        if (!sp_is_capturing())
+                return;
         sp_lock_take(&lock);
         at = find_locked(handle);
         found = *at;

@@ -81,4 +81,19 @@ static inline void launch_on(CUstream stream)
         sp_submit_leave(self);
 }
 
+#if CUDA_VERSION >= 12050
+/* Of device 0, with all that it has. */
+static inline CUgreenCtx make_green(void)
+{
+        CUdevResource everything;
+        CUdevResourceDesc desc;
+        CUgreenCtx green;
+
+        cr_assert_eq(cuDeviceGetDevResource(0, &everything, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+        cr_assert_eq(cuDevResourceGenerateDesc(&desc, &everything, 1), CUDA_SUCCESS);
+        cr_assert_eq(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM), CUDA_SUCCESS);
+        return green;
+}
+#endif
+
 #endif

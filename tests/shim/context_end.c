@@ -7,12 +7,15 @@
  */
 
 #include <criterion/criterion.h>
+#include <pthread.h>
 
 #include "base/life.h"
 #include "driver/driver.h"
+#include "tests/shim/begin.h"
 #include "tests/sim_driver/control.h"
 #include "track/context.h"
 #include "track/state.h"
+#include "track/submit.h"
 
 /* Every header declares another version of it. */
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
@@ -94,11 +97,22 @@ Test(context_end, keeps_others_from_a_record_of_it, .init = start_unknown)
         cr_expect_eq(sp_on_cuMemFree_v2(pointer), CUDA_SUCCESS);
 }
 
+/* It has begun none. */
+static void *end_own_capture(void *unused)
+{
+        CUgraph graph;
+
+        cr_expect_eq(cuCtxSetCurrent(primary), CUDA_SUCCESS);
+        cr_expect_neq(sp_on_cuStreamEndCapture(CU_STREAM_PER_THREAD, &graph), CUDA_SUCCESS);
+        return unused;
+}
+
 /* Its stream has no record then, and captures all the same. */
 Test(context_end, keeps_no_capture_from_being_seen, .init = start_unknown)
 {
         struct sp_ending ending = {.ordinal = 0};
         CUstream streams[3] = {NULL, NULL, CU_STREAM_PER_THREAD};
+        pthread_t other;
         CUgraph graph;
 
         for (int i = 0; i < 2; i++)
@@ -118,11 +132,12 @@ Test(context_end, keeps_no_capture_from_being_seen, .init = start_unknown)
         cr_expect_eq(sp_on_cuStreamEndCapture(streams[0], &graph), CUDA_SUCCESS,
                      "and nothing was asked that would have ended the capture");
         cr_expect(sp_is_capturing());
-        cr_expect_eq(sp_on_cuStreamEndCapture(streams[2], &graph), CUDA_SUCCESS);
-        cr_expect(sp_is_capturing());
         cr_expect_neq(sp_on_cuStreamEndCapture(streams[0], &graph), CUDA_SUCCESS);
-        cr_expect(sp_is_capturing());
         cr_expect_eq(sp_on_cuStreamDestroy_v2(streams[1]), CUDA_SUCCESS);
+        cr_assert_eq(pthread_create(&other, NULL, end_own_capture, NULL), 0);
+        pthread_join(other, NULL);
+        cr_expect(sp_is_capturing(), "its per-thread stream is another one");
+        cr_expect_eq(sp_on_cuStreamEndCapture(streams[2], &graph), CUDA_SUCCESS);
         cr_expect_not(sp_is_capturing());
 }
 
@@ -132,23 +147,19 @@ Test(context_end, keeps_no_capture_from_being_seen, .init = start_unknown)
 Test(context_end, keeps_no_green_context_from_being_one, .init = start_unknown)
 {
         struct sp_ending ending = {.ordinal = 0};
-        CUdevResource everything;
-        CUdevResourceDesc desc;
-        CUgreenCtx green;
+        CUgreenCtx green = make_green();
         CUcontext converted;
 
-        cr_assert_eq(cuDeviceGetDevResource(0, &everything, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
-        cr_assert_eq(cuDevResourceGenerateDesc(&desc, &everything, 1), CUDA_SUCCESS);
-        cr_assert_eq(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM), CUDA_SUCCESS);
+        cr_assert_eq(sp_on_cuCtxDestroy_v2(handle), CUDA_SUCCESS);
+        cr_assert_eq(cuCtxSetCurrent(primary), CUDA_SUCCESS);
         sp_ending_begin(&ending);
         cr_assert_eq(sp_on_cuCtxFromGreenCtx(&converted, green), CUDA_SUCCESS);
         sp_ending_finish(&ending);
+        cr_assert_eq(sp_on_cuMemAlloc_v2(&pointer, 4096), CUDA_SUCCESS);
+        cr_expect_neq(atomic_load(&sp_submit_context), primary, "it is not alone");
+        cr_expect_not(atomic_load(&sp_context_of(primary)->forward_only));
         cr_assert_not_null(sp_context_of(converted));
         cr_expect(atomic_load(&sp_context_of(converted)->forward_only));
-        record = sp_context_of(primary);
-        cr_assert_not_null(record);
-        cr_expect_not(atomic_load(&record->forward_only));
-        cr_expect(sp_context_may_be_green(), "so that one is not alone");
 }
 #endif
 

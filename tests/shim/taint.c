@@ -191,18 +191,6 @@ Test(taint, a_stream_with_a_priority_is_known)
 }
 
 #if CUDA_VERSION >= 12050
-static CUgreenCtx make_green(void)
-{
-        CUdevResource everything;
-        CUdevResourceDesc desc;
-        CUgreenCtx green;
-
-        cr_assert_eq(cuDeviceGetDevResource(0, &everything, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
-        cr_assert_eq(cuDevResourceGenerateDesc(&desc, &everything, 1), CUDA_SUCCESS);
-        cr_assert_eq(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM), CUDA_SUCCESS);
-        return green;
-}
-
 /* Nobody goes on recording it there: it is believed again. */
 Test(taint, is_of_a_record_in_a_green_context_until_the_next_one)
 {

@@ -310,32 +310,20 @@ Test(work, is_what_a_whole_context_waits_for)
 Test(work, is_what_a_green_context_waits_for)
 {
         CUevent event = event_behind_one();
-        CUdevResource everything;
-        CUdevResourceDesc desc;
-        CUgreenCtx green;
+        CUgreenCtx green = make_green();
 
-        cr_assert_eq(cuDeviceGetDevResource(0, &everything, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
-        cr_assert_eq(cuDevResourceGenerateDesc(&desc, &everything, 1), CUDA_SUCCESS);
-        cr_assert_eq(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM), CUDA_SUCCESS);
         cr_expect(comes_back_to(one));
         cr_assert_eq(sp_on_cuGreenCtxWaitEvent(green, event), CUDA_SUCCESS);
         cr_expect_not(comes_back_to(one));
 }
-#endif
 
-#if CUDA_VERSION >= 12050
 /* It has the memory of the first one, so that a kernel there may use it. */
 Test(work, on_the_legacy_stream_of_a_green_context_is_not_overlooked)
 {
+        CUgreenCtx green = make_green();
         CUdeviceptr first;
         CUcontext converted;
-        CUdevResource everything;
-        CUdevResourceDesc desc;
-        CUgreenCtx green;
 
-        cr_assert_eq(cuDeviceGetDevResource(0, &everything, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
-        cr_assert_eq(cuDevResourceGenerateDesc(&desc, &everything, 1), CUDA_SUCCESS);
-        cr_assert_eq(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM), CUDA_SUCCESS);
         cr_expect(comes_back_to(CU_STREAM_LEGACY));
         first = alloc();
         spin_on(CU_STREAM_LEGACY);
